@@ -58,7 +58,7 @@ test-hostile: $(TEST)  ## hostile input, all of it: every reader, option, array 
 test-lowest: $(LOWEST)/.installed  ## tests of web and addresses with the lowest allowed versions of their packages, in .venv-lowest
 	@PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(LOWEST)/bin/python -m pytest -q -n $(JOBS) \
 	  --dist worksteal -m "not slow" tests/web tests/hostile/test_web.py \
-	  tests/core/test_remote.py tests/hostile/test_remote.py tests/hostile/test_addresses.py $(ARGS)
+	  tests/storage/test_remote.py tests/hostile/test_remote.py tests/hostile/test_addresses.py $(ARGS)
 
 .PHONY: test-package
 test-package: $(TEST)  ## build sdist and wheel, install them into empty environments, try each extra alone (downloads; half an hour)

@@ -16,9 +16,9 @@ from typing import Any
 
 import numpy as np
 
-from crosslens.core import Dataset
 from crosslens.similarity import PreparedSimilarity, prepare_dataset
 from crosslens.train import load_features
+from crosslens.values import Dataset
 
 ROUNDS = 15
 DEFAULT = ("cider", "cider:split", "cider-plain", "bleu", "rouge-l")

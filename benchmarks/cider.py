@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from crosslens.core.long_work import available_cores
+from crosslens.core.cores import available_cores
 from crosslens.language.tokens import tokenize
 from crosslens.similarity import Cider
 

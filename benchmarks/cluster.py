@@ -37,12 +37,14 @@ import numpy as np
 
 import crosslens as cl
 from crosslens.analyze import nearest_items
-from crosslens.core import Relevance, available_cores, current_engine
+from crosslens.core import available_cores
 from crosslens.encode import encode_texts, load_encoder
+from crosslens.engine import current_engine
 from crosslens.rank import InnerProduct, part_height, rank_both, unit_rows
 from crosslens.rank.gpu.blocks import LEAST_WORK
 from crosslens.rank.merged import Blocks, Lists
 from crosslens.similarity import relevance_matrix
+from crosslens.values import Relevance
 
 PER_IMAGE = 5
 CORES_PER_NODE = 16

@@ -24,10 +24,10 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from crosslens.core.dataset import Dataset
 from crosslens.explanations.concept_batches import concept_table
 from crosslens.explanations.objects import ImageObjects, image_objects
 from crosslens.language.wordnet import load_wordnet
+from crosslens.values.dataset import Dataset
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))  # the slow reference and nltk's reader are the tests'

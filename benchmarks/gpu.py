@@ -23,9 +23,10 @@ from typing import Any
 import numpy as np
 import torch
 
-from crosslens.core import Relevance, SilentProgress
+from crosslens.engine import SilentProgress
 from crosslens.rank.gpu.block_ranking import rank_pair
 from crosslens.rank.gpu.direction import DeviceDirection
+from crosslens.values import Relevance
 
 DEPTH = 10
 NOISE = 6.0

@@ -64,8 +64,8 @@ def write_world(folder: Path, images: int, dimension: int) -> None:
 
 def evaluate(folder: Path, queries: int | None) -> dict[str, Any]:
     """The evaluation, its times and its memory."""
-    from crosslens.core import Embeddings
     from crosslens.data import load_dataset, read_vectors_and_ids
+    from crosslens.values import Embeddings
 
     own = PeakMemory()
     times = {}
@@ -180,7 +180,7 @@ def shown(figures: dict[str, Any]) -> str:
 
 def plan(folder: Path, sizes: tuple[int, ...], dimension: int) -> dict[str, Any]:
     """Complete rankings of growing size, and the memory of the target that follows from them."""
-    from crosslens.core import VECTOR_BYTES
+    from crosslens.storage import VECTOR_BYTES
 
     measured = []
     for images in sizes:
@@ -205,8 +205,9 @@ def overhead(images: int, dimension: int, rounds: int) -> dict[str, float]:
     """How long ranking takes with both sides in memory, with one and with none, in turn; ratios of the same round."""
     import os
 
-    from crosslens.core import Embeddings, Relevance, ShardedBlocks
     from crosslens.rank import rank_both, scorer_of
+    from crosslens.storage import ShardedBlocks
+    from crosslens.values import Embeddings, Relevance
 
     rng = np.random.default_rng(0)
     latent = rng.standard_normal((images, dimension), dtype=np.float32)

@@ -22,8 +22,8 @@ from typing import Any
 import numpy as np
 import uvicorn
 
-from crosslens.core import Dataset, Embeddings, Run
 from crosslens.pipeline import EvaluateOptions, InputOptions, Recipe, RunVectors, run_recipe
+from crosslens.values import Dataset, Embeddings, Run
 from crosslens.web import WebSettings, create_app
 from crosslens.web.map.maps import EmbeddingMap, Maps, draw
 from crosslens.web.map.projection import PCA

@@ -23,10 +23,10 @@ from pathlib import Path
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from crosslens.core.embeddings import Embeddings
-from crosslens.core.relevance import Relevance
 from crosslens.metrics import compute, compute_across, parse_metrics
 from crosslens.rank import rank_both, scorer_of
+from crosslens.values.embeddings import Embeddings
+from crosslens.values.relevance import Relevance
 
 SECTION_3 = (
     "Hit@1 Hit@5 Hit@10 Recall@1 Recall@5 Recall@10 CappedRecall@1 CappedRecall@5 CappedRecall@10 MRR@10 MRR "

@@ -24,7 +24,7 @@ from typing import Any
 
 import torch
 
-from crosslens.core import SilentProgress, torch_device
+from crosslens.engine import SilentProgress, torch_device
 from crosslens.train import ImageFeatures, TrainingData, load_features, load_training_recipe, train_model
 from crosslens.train.captions import CaptionSource
 from crosslens.train.processes import Group

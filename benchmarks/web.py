@@ -23,7 +23,7 @@ import numpy as np
 import polars as pl
 from fastapi.testclient import TestClient
 
-from crosslens.core import Dataset, MetricValues, Ranking, Run
+from crosslens.values import Dataset, MetricValues, Ranking, Run
 from crosslens.web import WebSettings, create_app
 
 DEPTH, PER_IMAGE = 10, 5

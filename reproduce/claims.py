@@ -34,7 +34,8 @@ from claims_oracle import Truth, compared_with, dumped, evidence_ids, hits, imag
 from claims_plants import PLANTINGS, Defect
 from claims_worlds import CACHE, ROOT, World, grammar_world, mirror_world, scenes_world
 from crosslens.cli.console import progress_bar
-from crosslens.core import Finding, random_stream
+from crosslens.core import Finding
+from crosslens.storage import random_stream
 
 PAGE = ROOT / "docs" / "results" / "claims.md"
 PRECISIONS = ROOT / "src" / "crosslens" / "pipeline" / "audit" / "precisions.json"

@@ -17,7 +17,8 @@ import numpy as np
 
 import crosslens as cl
 from claims_encoders import SMALL_WORDS, words_in, words_of
-from crosslens.core import Finding, random_stream
+from crosslens.core import Finding
+from crosslens.storage import random_stream
 from crosslens.synth import SyntheticScene
 from crosslens.synth.tasks import EVERY_TASK
 

@@ -21,10 +21,11 @@ import crosslens as cl
 from claims_encoders import Encode, Hashing, Memory, Reader, hashed, unit, words_in
 from claims_oracle import scene_fits
 from crosslens.analyze.subject import Subject
-from crosslens.core import Relevance, fingerprint, random_stream
-from crosslens.core.embeddings import Embeddings
 from crosslens.rank import ScoreMatrix, rank_both
+from crosslens.storage import fingerprint, random_stream
 from crosslens.synth import generate, write_scenes
+from crosslens.values import Relevance
+from crosslens.values.embeddings import Embeddings
 
 ROOT = Path(__file__).resolve().parents[1]
 CACHE = Path(os.environ.get("CROSSLENS_CLAIMS", ROOT / ".claims"))

@@ -32,9 +32,8 @@ SOURCE = ROOT / "src"
 CODE = {SOURCE / "crosslens": "crosslens", HERE: "reproduce"}
 APART = re.compile(
     r"(?:crosslens\.(?:cli|data|report|web|pipeline\.(?:comparison\w*|options|recipe)|statistics\.paired|train\.recipe"
-    r"|explanations\.changes|encode\.(?:cache|loading|options)|core\.(?:addresses|errors|findings|input_files|lazy"
-    r"|long_work|options|output|parts|provenance|registry|remote|rendering|resumable|settings|sources|storage|trust"
-    r"|user_code))|reproduce\.(?:freshness|pages|reproduction))(?:\.|$)"
+    r"|explanations\.changes|encode\.(?:cache|loading|options|sources)|engine\.long_work|core"
+    r"|storage\.(?:folders|input_files|output|remote|resumable|settings|trust))|reproduce\.(?:freshness|pages|reproduction))(?:\.|$)"
 )
 """Modules whose functions no figure is computed by, though they run: they read files, keep, print and test them.
 

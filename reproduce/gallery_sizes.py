@@ -20,10 +20,10 @@ from pathlib import Path
 
 import numpy as np
 
-from crosslens.core import Embeddings, Ranking, Relevance
 from crosslens.core.rendering import Grid, decimal
 from crosslens.metrics import LargerGalleries, MetricSpec, SubGalleries, parse_metric
 from crosslens.rank import rank_both, scorer_of
+from crosslens.values import Embeddings, Ranking, Relevance
 from pages import markdown, update_page
 from panel import Array, unit
 from polysemy import Placed, Spaces

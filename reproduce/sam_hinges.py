@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from crosslens.core import SilentProgress
 from crosslens.core.rendering import Grid
+from crosslens.engine import SilentProgress
 from crosslens.train import load_features, load_training_recipe
 from crosslens.train.losses import choose
 from crosslens.train.processes import Group

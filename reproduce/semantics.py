@@ -26,11 +26,11 @@ import crosslens as cl
 from crosslens.analyze.agreement import HumanAgreement, pair_similarity
 from crosslens.cli.console import progress_bar
 from crosslens.core.errors import CrosslensError
-from crosslens.core.hashing import random_stream
 from crosslens.data import Judgements, read_eccv, read_judgements
 from crosslens.similarity import SIMILARITIES
 from crosslens.similarity.semantic import packaged_semantic_fits
 from crosslens.statistics import Estimate, JudgeAgreement
+from crosslens.storage.hashing import random_stream
 from pages import real_data, update_page
 
 Result = TypeVar("Result")

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from crosslens.core import SilentProgress, fingerprint
+from crosslens.engine import SilentProgress
+from crosslens.storage import fingerprint
 from crosslens.train import TrainingRecipe
 from crosslens.train.sweep.plan import DataOfRecipes, PlannedTraining
 from crosslens.train.sweep.running import TrainingOptions, TrainingOutcome, run_trainings

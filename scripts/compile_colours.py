@@ -15,8 +15,8 @@ from __future__ import annotations
 
 import re
 
-from crosslens.core.storage import write_text
 from crosslens.language.words import COMPILED
+from crosslens.storage.folders import write_text
 
 
 def words(text: str) -> frozenset[str]:

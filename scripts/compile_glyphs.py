@@ -24,7 +24,7 @@ from typing import Any
 from fontTools.pens.recordingPen import DecomposingRecordingPen
 from fontTools.ttLib import TTFont
 
-from crosslens.core import atomic_file
+from crosslens.storage import atomic_file
 from crosslens.synth.drawing import COMPILED
 from crosslens.synth.tasks.signs import CHINESE
 

@@ -20,9 +20,9 @@ from pathlib import Path
 import numpy as np
 
 from crosslens.core.errors import InputError
-from crosslens.core.storage import write_text
 from crosslens.language.wordnet import COMPILED
 from crosslens.language.wordnet.tables import PARTS, Array, Tables, write_tables
+from crosslens.storage.folders import write_text
 
 FILES = {"n": "noun", "v": "verb", "a": "adj", "r": "adv"}
 SENSE_TYPES = {"1": "n", "2": "v", "3": "a", "4": "r", "5": "a"}

@@ -23,7 +23,7 @@ ENTRIES = {
         "crosslens.data.readers",
         "crosslens.data.READERS",
         """
-        from crosslens.core import Dataset
+        from crosslens.values import Dataset
         from crosslens.data import READERS
 
         @READERS.register("Newcomer")

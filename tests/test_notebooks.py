@@ -23,7 +23,7 @@ EXAMPLES = sorted((Path(__file__).parents[1] / "examples").glob("*.ipynb"))
 _PLACES = re.compile(r"(?<![\w.:/])/(home|root|tmp|work|Users|opt|usr)/|[A-Z]:\\\\Users")
 _BAR = """
 import time
-from crosslens.core import in_threads, shown_progress, stage
+from crosslens.engine import in_threads, shown_progress, stage
 
 def work(blocks, worker, stop):
     for block in blocks:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from crosslens.core import LIMITS
+from crosslens.storage import LIMITS
 from reference_pages.markdown import cell
 
 _ABOUT = """# Limits

@@ -9,21 +9,7 @@ from crosslens.analyze import (
     read_difficulty as read_difficulty,
     score_hard_negatives as hard_negatives,
 )
-from crosslens.core import (
-    Card as Card,
-    CrosslensError as CrosslensError,
-    Dataset as Dataset,
-    Embeddings as Embeddings,
-    InputError as InputError,
-    MetricValues as MetricValues,
-    RankedLists as RankedLists,
-    Ranking as Ranking,
-    Relevance as Relevance,
-    Run as Run,
-    load_plugin as load_plugin,
-    use_engine as use_engine,
-    verification as verification,
-)
+from crosslens.core import CrosslensError as CrosslensError, InputError as InputError, load_plugin as load_plugin
 from crosslens.data import (
     describe as describe,
     load_dataset as load_dataset,
@@ -34,6 +20,7 @@ from crosslens.data import (
     write_qrels as write_qrels,
     write_run as write_run,
 )
+from crosslens.engine import use_engine as use_engine
 from crosslens.explanations import (
     concept_metrics as concept_metrics,
     find_counterfactual as counterfactual,
@@ -69,6 +56,17 @@ from crosslens.report import (
 )
 from crosslens.similarity import relevance_matrix as relevance_matrix, relevance_pairs as relevance_pairs
 from crosslens.statistics import match_threshold as match_threshold
+from crosslens.storage import verification as verification
+from crosslens.values import (
+    Card as Card,
+    Dataset as Dataset,
+    Embeddings as Embeddings,
+    MetricValues as MetricValues,
+    RankedLists as RankedLists,
+    Ranking as Ranking,
+    Relevance as Relevance,
+    Run as Run,
+)
 
 # Type checkers take `X as X` for exported; names that differ inside have to be listed.
 __all__ = [

@@ -7,9 +7,11 @@ import os
 from pathlib import Path
 from typing import Any
 
-from crosslens.core import Dataset, UnknownNameError, needs_extra, open_own
+from crosslens.core import UnknownNameError, needs_extra
 from crosslens.encode import encoder_of, text_only
 from crosslens.pipeline import Metrics, evaluate
+from crosslens.storage import open_own
+from crosslens.values import Dataset
 
 try:
     from sentence_transformers.sentence_transformer.evaluation import SentenceEvaluator

@@ -11,8 +11,9 @@ import torch
 import torch.distributed
 from torch import Tensor
 
-from crosslens.core import Array, InputError, MissingExtraError
+from crosslens.core import InputError, MissingExtraError
 from crosslens.pipeline import Metrics, measure_vectors, vector_metrics
+from crosslens.storage import Array
 
 try:
     from torchmetrics import Metric

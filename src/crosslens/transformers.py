@@ -9,8 +9,9 @@ from weakref import WeakSet
 
 import numpy as np
 
-from crosslens.core import Array, InputError
+from crosslens.core import InputError
 from crosslens.pipeline import Metrics, measure_vectors, vector_metrics
+from crosslens.storage import Array
 
 __all__ = ["retrieval_metrics"]
 

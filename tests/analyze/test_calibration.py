@@ -21,8 +21,9 @@ from crosslens.analyze import (
     write_thresholds,
 )
 from crosslens.analyze.difficulty.assignment import assign_levels
-from crosslens.core import CrosslensError, InputError, Lines, UsageError, random_stream
+from crosslens.core import CrosslensError, InputError, Lines, UsageError
 from crosslens.statistics import cohen_kappa
+from crosslens.storage import random_stream
 from tests.pipeline.small_world import world
 from tests.statistics.test_match_threshold import slow_threshold
 

@@ -13,7 +13,8 @@ from hypothesis import given, strategies as st
 
 import crosslens as cl
 from crosslens.analyze import ALL, CATEGORY, NO_CATEGORY, TOTAL, Categories, category_results, classification_pairs
-from crosslens.core import Dataset, InputError, Run, UnknownNameError, UsageError
+from crosslens.core import InputError, UnknownNameError, UsageError
+from crosslens.values import Dataset, Run
 
 Array = np.ndarray[Any, Any]
 LEVELS = ("easy", "medium", "hard")

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from crosslens.analyze.label_quality.contradictions import contradicts, near_twins
-from crosslens.core.dataset import Dataset
 from crosslens.synth import generate
+from crosslens.values.dataset import Dataset
 
 
 @pytest.mark.parametrize(

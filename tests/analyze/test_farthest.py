@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given, strategies as st
 
 from crosslens.analyze import farthest_points
-from crosslens.core import CrosslensError, Embeddings, InputError, UsageError
+from crosslens.core import CrosslensError, InputError, UsageError
+from crosslens.values import Embeddings
 
 Array = np.ndarray[Any, Any]
 

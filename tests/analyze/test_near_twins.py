@@ -9,7 +9,8 @@ import pytest
 
 from crosslens.analyze import Subject, look_at_twins
 from crosslens.analyze.near_twins import changed_words, find_twins, named_images, plant_equal_twins, quoted_change
-from crosslens.core import Dataset, EvidenceList, PairedBars, QueryCards, restored_part, stored_part
+from crosslens.core import EvidenceList, PairedBars, QueryCards, restored_part, stored_part
+from crosslens.values import Dataset
 from tests.tables import each_row
 
 COLOURS = ("red", "blue", "green", "white", "black")

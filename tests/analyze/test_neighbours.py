@@ -13,8 +13,9 @@ import pytest
 from hypothesis import given, strategies as st
 
 from crosslens.analyze import ApproximateSearch, farthest_points, nearest_items
-from crosslens.core import Embeddings, InputError, MissingExtraError, UsageError
+from crosslens.core import InputError, MissingExtraError, UsageError
 from crosslens.rank import Cosines, ScaledRows, top_lists
+from crosslens.values import Embeddings
 
 Array = np.ndarray[Any, Any]
 

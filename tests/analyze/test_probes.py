@@ -21,9 +21,11 @@ from crosslens.analyze.probes.edits import FACTS
 from crosslens.analyze.probes.limits import with_typos
 from crosslens.analyze.probes.orders import swaps
 from crosslens.analyze.probes.pairs import LEAST_CAPTIONS
-from crosslens.core import FINDING_KINDS, Array, Dataset, Embeddings, Observation
+from crosslens.core import FINDING_KINDS, Observation
 from crosslens.language import Words
+from crosslens.storage import Array
 from crosslens.synth import generate
+from crosslens.values import Dataset, Embeddings
 
 from ..tables import each_row
 

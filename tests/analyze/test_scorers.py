@@ -12,8 +12,9 @@ from hypothesis import given, strategies as st
 from scipy import stats
 
 from crosslens.analyze import CLIPSCORES, ImageCaptionPairs, clipscore, compare_scorers
-from crosslens.core import Dataset, InputError, UnknownNameError, UsageError
+from crosslens.core import InputError, UnknownNameError, UsageError
 from crosslens.similarity import Cider
+from crosslens.values import Dataset
 
 LEVELS = ["easy", "medium", "hard"]
 

@@ -13,18 +13,10 @@ import pytest
 
 from crosslens.analyze import Planted, Subject, look_into_inputs
 from crosslens.analyze.soundness import languages, lists, order, vectors
-from crosslens.core import (
-    FINDING_KINDS,
-    IMAGE_TO_TEXT,
-    TEXT_TO_IMAGE,
-    Array,
-    Dataset,
-    Observation,
-    RankedLists,
-    Relevance,
-    random_stream,
-)
+from crosslens.core import FINDING_KINDS, Observation
 from crosslens.rank import rank_lists
+from crosslens.storage import Array, random_stream
+from crosslens.values import IMAGE_TO_TEXT, TEXT_TO_IMAGE, Dataset, RankedLists, Relevance
 
 _WORDS = (
     "dog cat ball house tree river man woman child street red blue green small large old young runs sits holds near "

@@ -11,7 +11,7 @@ import pytest
 
 from crosslens.analyze import Subject, look_at_groups, look_at_object_sizes
 from crosslens.analyze.weak_groups import group_columns, makes_groups, plant_small_objects, plant_weak_group
-from crosslens.core import Dataset
+from crosslens.values import Dataset
 
 
 def outcomes(

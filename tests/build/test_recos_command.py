@@ -19,7 +19,7 @@ import crosslens as cl
 from crosslens.build import RecosSettings
 from crosslens.cli import main
 from crosslens.cli.commands.build import recos
-from crosslens.core import Workspace
+from crosslens.storage import Workspace
 from tests.tables import rest_slow
 
 pytest.importorskip("PIL", reason="pip install 'crosslens[scenes]'")

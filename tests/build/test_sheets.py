@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
 from crosslens.build.folder import read_columns
-from crosslens.core import for_spreadsheets
+from crosslens.storage import for_spreadsheets
 
 FORMULAS = (
     "=1+1",

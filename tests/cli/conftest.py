@@ -11,8 +11,7 @@ import pytest
 
 from crosslens.analyze import ANALYSES
 from crosslens.cli import main
-from crosslens.core import FINDING_KINDS, Registry, run as metric_values, user_code
-from crosslens.core.dataset import Dataset
+from crosslens.core import FINDING_KINDS, Registry, user_code
 from crosslens.data import READERS, write_dataset
 from crosslens.encode import ENCODERS
 from crosslens.metrics import METRICS
@@ -20,6 +19,8 @@ from crosslens.perturbations import IMAGE_PERTURBATIONS, PERTURBATIONS
 from crosslens.pipeline import PROTOCOLS
 from crosslens.report import EXPORTS
 from crosslens.similarity import SIMILARITIES
+from crosslens.values import run as metric_values
+from crosslens.values.dataset import Dataset
 from tests.commands import Call as Call, Outcome as Outcome, call as call, tiny_opened_once as tiny_opened_once
 
 REGISTRIES: tuple[Registry[Any], ...] = (

@@ -12,8 +12,9 @@ import pytest
 
 from crosslens.analyze import category_results
 from crosslens.cli import main
-from crosslens.core import Bars, Dataset, Run
+from crosslens.core import Bars
 from crosslens.data import write_dataset
+from crosslens.values import Dataset, Run
 
 from .conftest import Call
 

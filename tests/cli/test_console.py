@@ -9,7 +9,7 @@ import pytest
 
 from crosslens.cli import console
 from crosslens.cli.console import Bar, LogLines, duration, progress_bar
-from crosslens.core import note_resumed, stage
+from crosslens.engine import note_resumed, stage
 
 
 class Clock:

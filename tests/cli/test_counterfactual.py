@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from crosslens.core.dataset import Dataset
 from crosslens.data import write_dataset
+from crosslens.values.dataset import Dataset
 from tests.cli.conftest import Call
 
 ENCODER = """

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from crosslens.core.run import Run
+from crosslens.values.run import Run
 
 from .conftest import Call, flags
 

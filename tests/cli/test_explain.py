@@ -40,9 +40,9 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def failed(root: Path) -> list[str]:
     """The ids of queries that failed."""
-    from crosslens.core.run import Run
     from crosslens.data import load_dataset
     from crosslens.explanations.failures import failed_queries
+    from crosslens.values.run import Run
 
     failures = failed_queries(Run.load(root / "runs" / "made"), load_dataset(str(root / "scenes")))["query"].to_list()
     assert len(failures) > 5

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import crosslens.report as report
-from crosslens.core import Run
+from crosslens.values import Run
 
 from .conftest import Call
 

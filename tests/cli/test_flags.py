@@ -268,7 +268,7 @@ def test_errors_suggest_flags(call: Call, monkeypatch: pytest.MonkeyPatch) -> No
     def fail(*_: object) -> None:
         raise errors.UsageError("x", fix=f"pass {errors.argument('overwrite', True)}")
 
-    monkeypatch.setattr("crosslens.core.run.Run.load", fail)
+    monkeypatch.setattr("crosslens.values.run.Run.load", fail)
     assert call("plot", "somewhere", "--write", "x.html").err == "error: x\n  fix: pass --overwrite\n"
 
 

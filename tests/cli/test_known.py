@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from crosslens.cli.datasets import load_dataset_words
-from crosslens.core import Run
+from crosslens.values import Run
 from tests.data.test_known import coco_karpathy, sugar_crepe
 
 from .conftest import Call

@@ -8,9 +8,9 @@ import numpy as np
 import polars as pl
 import pytest
 
-from crosslens.core.dataset import Dataset
-from crosslens.core.embeddings import Embeddings
 from crosslens.data import load_dataset, write_dataset
+from crosslens.values.dataset import Dataset
+from crosslens.values.embeddings import Embeddings
 from tests.cli.conftest import Call
 
 

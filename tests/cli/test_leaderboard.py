@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from crosslens.cli import main
-from crosslens.core import Run
+from crosslens.values import Run
 
 from .conftest import Call, flags
 

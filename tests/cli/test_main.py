@@ -95,7 +95,7 @@ def test_every_end_has_its_code(error: BaseException, code: int, call: Call, mon
     def fail(*_: object) -> None:
         raise error
 
-    monkeypatch.setattr("crosslens.core.run.Run.load", fail)
+    monkeypatch.setattr("crosslens.values.run.Run.load", fail)
     monkeypatch.setattr("crosslens.cli.app._drop_output", lambda: 0)
     outcome = call("export", "somewhere", "--to", "csv")
     assert outcome.code == code
@@ -116,7 +116,7 @@ def test_a_bug_keeps_its_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: object) -> None:
         raise ZeroDivisionError
 
-    monkeypatch.setattr("crosslens.core.run.Run.load", fail)
+    monkeypatch.setattr("crosslens.values.run.Run.load", fail)
     with pytest.raises(ZeroDivisionError):
         main(["show", "somewhere"])
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from crosslens.core.dataset import Dataset
+from crosslens.values.dataset import Dataset
 from tests.cli.conftest import Call
 
 NAMES = "char_swap,antonym,shuffle_trigrams"

@@ -9,7 +9,8 @@ import polars as pl
 import pytest
 
 from crosslens.analyze import compare_scorers
-from crosslens.core import Dataset, Lines, Scatter
+from crosslens.core import Lines, Scatter
+from crosslens.values import Dataset
 
 from .conftest import Call
 

@@ -10,10 +10,10 @@ import numpy as np
 import polars as pl
 import pytest
 
-from crosslens.core.dataset import Dataset
-from crosslens.core.run import Run
 from crosslens.pipeline.comparison import compare
 from crosslens.pipeline.evaluation import evaluate
+from crosslens.values.dataset import Dataset
+from crosslens.values.run import Run
 
 from .conftest import Call
 

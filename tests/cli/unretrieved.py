@@ -9,18 +9,9 @@ from typing import Any
 import numpy as np
 
 from crosslens.analyze import Planted, Subject, analysis
-from crosslens.core import (
-    TEXT_TO_IMAGE,
-    Effect,
-    Figure,
-    Histogram,
-    IntArray,
-    Observation,
-    Presented,
-    Section,
-    Table,
-    finding_kind,
-)
+from crosslens.core import Effect, Figure, Histogram, Observation, Presented, Section, Table, finding_kind
+from crosslens.storage import IntArray
+from crosslens.values import TEXT_TO_IMAGE
 
 DEPTH = 10
 NOTICEABLE = 0.1

@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from crosslens.core import Embeddings, InputError
+from crosslens.core import InputError
 from crosslens.data import read_array, read_vectors, read_vectors_and_ids
 from crosslens.pipeline import read_embeddings
+from crosslens.values import Embeddings
 
 IMAGES = np.arange(6, dtype=np.float32).reshape(3, 2)
 TEXTS = np.arange(8, dtype=np.float32).reshape(4, 2) + 10

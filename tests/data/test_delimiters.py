@@ -10,11 +10,12 @@ import pytest
 from hypothesis import given, strategies as st
 
 import crosslens as cl
-from crosslens.core import DELIMITERS, CrosslensError, csv_delimiter
+from crosslens.core import CrosslensError
 from crosslens.data import read_image_names, read_relevance, read_table
 from crosslens.pipeline.groups import read_columns
 from crosslens.similarity import read_pairs
 from crosslens.similarity.precomputed import _read_table
+from crosslens.storage import DELIMITERS, csv_delimiter
 from tests.commands import Call, call as call
 from tests.tables import each_row
 

@@ -9,9 +9,9 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from crosslens.core.dataset import Dataset
 from crosslens.data import describe, load_dataset
 from crosslens.data.description import Spread
+from crosslens.values.dataset import Dataset
 
 
 @pytest.fixture

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from crosslens.core.dataset import Dataset
 from crosslens.core.errors import MissingExtraError, UsageError
-from crosslens.core.relevance import Relevance
 from crosslens.data import load_dataset, read_eccv
 from crosslens.pipeline.evaluation import evaluate
+from crosslens.values.dataset import Dataset
+from crosslens.values.relevance import Relevance
 from tests.tables import rest_slow
 
 eccv_caption = pytest.importorskip("eccv_caption", reason="needs the extra 'eccv'")

@@ -10,8 +10,9 @@ import polars as pl
 import pytest
 
 import crosslens as cl
-from crosslens.core import ImageName, InputError
+from crosslens.core import InputError
 from crosslens.data import image_files, read_image_names
+from crosslens.values import ImageName
 
 
 def dataset_of(*ids: str, files: list[str | None] | None = None) -> cl.Dataset:

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given, strategies as st
 
 from crosslens.core.errors import UsageError
-from crosslens.core.ranking import RankedLists, Ranking
-from crosslens.core.relevance import Relevance
 from crosslens.data import read_qrels, read_run, write_qrels, write_run
+from crosslens.values.ranking import RankedLists, Ranking
+from crosslens.values.relevance import Relevance
 from tests.data.files import write, write_json
 
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from crosslens.core.dataset import Dataset
 from crosslens.data import load_dataset, read_precomputed
+from crosslens.values.dataset import Dataset
 from tests.data import files
 from tests.data.files import write, write_json, write_tar
 

@@ -9,9 +9,10 @@ import polars as pl
 import pytest
 
 import crosslens as cl
-from crosslens.core import Embeddings, InputError
+from crosslens.core import InputError
 from crosslens.data import read_vectors_and_ids, vector_files
 from crosslens.pipeline import read_embeddings
+from crosslens.values import Embeddings
 from tests.commands import call as call
 from tests.data.shard_files import vectors, write_shards
 from tests.data.test_arrays import write_safetensors
@@ -258,7 +259,7 @@ def test_the_recipe_of_a_run_of_shards_repeats_it(tmp_path, monkeypatch, call):
 
 
 def test_shards_are_saved_a_block_at_a_time(tmp_path, monkeypatch):
-    from crosslens.core import blocks
+    from crosslens.storage import blocks
 
     monkeypatch.setattr(blocks, "BLOCK_BYTES", 50)
     write_shards(tmp_path / "emb", IMAGES, CAPTIONS)

@@ -11,9 +11,9 @@ from hypothesis import example, given, strategies as st
 
 import crosslens as cl
 from crosslens.analyze import apply_review
-from crosslens.core import ESCAPED_ON_LINES, escape_ids, escape_note, unescape_ids
 from crosslens.data import WRITERS, load_dataset, read_table, write_dataset
 from crosslens.report import EXPORTS, render_export
+from crosslens.values import ESCAPED_ON_LINES, escape_ids, escape_note, unescape_ids
 from tests.commands import Call, call as call
 
 HARD = (

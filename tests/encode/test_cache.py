@@ -14,10 +14,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from crosslens.core import cache_folder, workspace
 from crosslens.core.errors import InputError
 from crosslens.encode import Cache, encode_texts
 from crosslens.encode.cache import key_of
+from crosslens.storage import cache_folder, workspace
 from tests.encode.conftest import Counting
 
 TEXTS = [f"text number {number}" for number in range(50)]

@@ -13,8 +13,9 @@ import numpy as np
 import pytest
 
 import crosslens.train.stored.encoder  # noqa: F401  # where crosslens is installed, an entry point imports it
-from crosslens.core import CrosslensError, Embeddings, UsageError
+from crosslens.core import CrosslensError, UsageError
 from crosslens.encode import ENCODERS, PAIR_SCORERS, Encoder, StoredEmbeddings, load_encoder, load_pair_scorer
+from crosslens.values import Embeddings
 from tests.encode.tiny_models import MODELS, TEXTS, pictures, save_llava, save_model
 from tests.extras import skip_without
 from tests.tables import each_row, rest_slow

@@ -13,15 +13,15 @@ import pytest
 pytest.importorskip("onnxruntime", reason="pip install 'crosslens[onnx]'")
 pytest.importorskip("PIL", reason="pip install 'crosslens[scenes]'")
 
-from crosslens.core.dataset import Dataset
 from crosslens.core.errors import UsageError
-from crosslens.core.run import Run
 from crosslens.encode import encode_dataset, load_encoder
 from crosslens.encode.adapters.onnx import TINY
 from crosslens.pipeline import group_metrics
 from crosslens.pipeline.evaluation import evaluate
 from crosslens.synth import generate
 from crosslens.synth.writing import write_scenes
+from crosslens.values.dataset import Dataset
+from crosslens.values.run import Run
 
 LARGEST = 8_000_000
 TRAINING = Path(__file__).parents[2] / "training" / "tiny"

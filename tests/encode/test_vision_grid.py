@@ -13,9 +13,10 @@ from tests.extras import skip_without
 torch = pytest.importorskip("torch", reason="pip install 'crosslens[encoders]'")
 skip_without("encoders", "transformers")
 
-from crosslens.core import Dataset, UsageError  # noqa: E402
+from crosslens.core import UsageError  # noqa: E402
 from crosslens.encode import encode_dataset, load_encoder  # noqa: E402
 from crosslens.encode.adapters.torch_encoders import patch_grid  # noqa: E402
+from crosslens.values import Dataset  # noqa: E402
 from tests.encode.tiny_models import pictures, save_model  # noqa: E402
 from tests.tables import rest_slow  # noqa: E402
 

@@ -9,13 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from crosslens.core import use_engine
-from crosslens.core.long_work import core_limit, limit_cores
-from crosslens.core.ray_engine import _SHARED, TaskFailure, TaskSetting, execute, pack, unpack
+from crosslens.core.cores import core_limit, limit_cores
+from crosslens.engine import use_engine
+from crosslens.engine.ray_engine import _SHARED, TaskFailure, TaskSetting, execute, pack, unpack
 
 
 class StandInEngine:
-    """Behaves as :class:`crosslens.core.ray_engine.RayEngine` does, without processes.
+    """Behaves as :class:`crosslens.engine.ray_engine.RayEngine` does, without processes.
 
     ``dies`` is the share of first attempts that are lost; ``stops_after`` so many results, the engine breaks down as
     where the process that started the work is killed.

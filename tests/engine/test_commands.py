@@ -13,7 +13,7 @@ import pytest
 
 import crosslens as cl
 from crosslens.cli.flags import recorded_command
-from crosslens.core import ray_engine
+from crosslens.engine import ray_engine
 from crosslens.rank import parts
 from tests.commands import Call, call as call
 from tests.engine.stand_in import StandInEngine

@@ -15,8 +15,7 @@ from typing import Any
 import pytest
 
 import crosslens as cl
-from crosslens.core import current_engine, ray_engine
-from crosslens.core.engine import EngineOptions, LocalEngine
+from crosslens.core.cores import available_cores, core_limit, limit_cores
 from crosslens.core.errors import (
     CrosslensError,
     InputError,
@@ -25,8 +24,9 @@ from crosslens.core.errors import (
     UsageError,
     UserCodeError,
 )
-from crosslens.core.long_work import available_cores, core_limit, limit_cores
-from crosslens.core.ray_engine import _SHARED, RayEngine, TaskFailure, TaskSetting, _task_error, execute, pack
+from crosslens.engine import current_engine, ray_engine
+from crosslens.engine.engine import EngineOptions, LocalEngine
+from crosslens.engine.ray_engine import _SHARED, RayEngine, TaskFailure, TaskSetting, _task_error, execute, pack
 from tests.engine.stand_in import StandInEngine
 
 HERE = TaskSetting(cl.__version__, (), True)
@@ -204,7 +204,7 @@ def test_a_node_without_crosslens() -> None:
     lost = Error("The remote function failed to import: ModuleNotFoundError: No module named 'crosslens'")
     assert "install crosslens" in str(_task_error(lost))
     missing = Error()
-    missing.cause = ModuleNotFoundError(name="crosslens.core.engine")  # type: ignore[assignment]
+    missing.cause = ModuleNotFoundError(name="crosslens.engine.engine")  # type: ignore[assignment]
     assert "no crosslens" in str(_task_error(missing))
     other = Error()
     other.cause = ZeroDivisionError()  # type: ignore[assignment]
@@ -229,7 +229,7 @@ def test_a_worker_uses_one_core_and_keeps_what_is_shared() -> None:
 FAULTS = """
 import resource, sys, threading
 import numpy as np
-from crosslens.core.ray_engine import _keep_memory
+from crosslens.engine.ray_engine import _keep_memory
 
 def work():
     before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt

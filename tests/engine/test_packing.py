@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from crosslens.core.errors import CrosslensError
-from crosslens.core.ray_engine import pack, unpack
+from crosslens.engine.ray_engine import pack, unpack
 
 
 @pytest.fixture(scope="module")

@@ -12,12 +12,12 @@ from hypothesis import given, strategies as st
 
 import crosslens as cl
 from crosslens.analyze import nearest_items
-from crosslens.core import Embeddings, Ranking, Relevance
-from crosslens.core.ray_engine import pack, unpack
+from crosslens.engine.ray_engine import pack, unpack
 from crosslens.rank import InnerProduct, ScoreMatrix, Scorer, merged, parts, rank_both, rank_queries, scorer_of
 from crosslens.rank.direction_state import Direction
 from crosslens.rank.merged import Lists
 from crosslens.similarity import matrix, prepare_dataset, relevance_matrix
+from crosslens.values import Embeddings, Ranking, Relevance
 from tests.engine.stand_in import Recorded, StandInEngine
 from tests.tables import rest_slow
 

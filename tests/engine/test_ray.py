@@ -19,9 +19,9 @@ import numpy as np
 import pytest
 
 import crosslens as cl
-from crosslens.core import Relevance
 from crosslens.rank import InnerProduct, parts, rank_both, unit_rows
 from crosslens.similarity import matrix, relevance_matrix
+from crosslens.values import Relevance
 
 pytestmark = pytest.mark.slow
 

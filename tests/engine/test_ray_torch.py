@@ -17,8 +17,9 @@ import numpy as np
 import pytest
 
 import crosslens as cl
-from crosslens.core import Relevance, available_cores
+from crosslens.core import available_cores
 from crosslens.rank import InnerProduct, rank_both, rank_queries, unit_rows
+from crosslens.values import Relevance
 from tests.engine.test_ray import (
     VECTORS,
     Faults,

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import crosslens as cl
-from crosslens.core import LocalEngine
+from crosslens.engine import LocalEngine
 from crosslens.rank import parts, rank_both, rank_queries, scorer_of
 from tests.engine.stand_in import Recorded, StandInEngine
 from tests.rank.test_checkpoint import Interrupting

@@ -11,9 +11,10 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 import crosslens as cl
-from crosslens.core import LocalEngine, Ranking, Relevance
-from crosslens.core.ray_engine import pack
+from crosslens.engine import LocalEngine
+from crosslens.engine.ray_engine import pack
 from crosslens.rank import InnerProduct, ScoreMatrix, merged, parts, rank_both, scorer_of, unit_rows
+from crosslens.values import Ranking, Relevance
 from tests.engine.stand_in import Recorded, StandInEngine
 from tests.rank.test_exactness import check, exact_matrix, many, random_relevance
 from tests.tables import rest_slow

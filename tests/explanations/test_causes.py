@@ -7,7 +7,6 @@ import polars as pl
 import pytest
 from hypothesis import given, strategies as st
 
-from crosslens.core.dataset import Dataset
 from crosslens.explanations.causes import (
     CAUSES,
     MAIN,
@@ -23,6 +22,7 @@ from crosslens.explanations.causes import (
 from crosslens.explanations.mentions import mentioned_concepts
 from crosslens.explanations.objects import caption_objects, image_objects
 from crosslens.statistics import Bootstrap
+from crosslens.values.dataset import Dataset
 
 judgements = st.lists(
     st.builds(MentionJudgement, st.sampled_from(CAUSES), st.sampled_from([True, False, None])), max_size=6

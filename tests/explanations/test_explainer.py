@@ -13,12 +13,12 @@ import polars as pl
 import pytest
 
 import crosslens as cl
-from crosslens.core.dataset import Dataset
 from crosslens.core.errors import CrosslensError, InputError, MissingExtraError, UnknownNameError, UsageError
-from crosslens.core.run import Run
 from crosslens.explanations import explain
 from crosslens.explanations.concepts import concept_metrics
 from crosslens.explanations.explainer import explain_queries
+from crosslens.values.dataset import Dataset
+from crosslens.values.run import Run
 
 pytest.importorskip("spacy", reason="pip install 'crosslens[language]'")
 

@@ -7,8 +7,9 @@ from dataclasses import replace
 import polars as pl
 import pytest
 
-from crosslens.core import Dataset, MissingExtraError
+from crosslens.core import MissingExtraError
 from crosslens.explanations import compare_hits
+from crosslens.values import Dataset
 
 pytest.importorskip("spacy", reason="pip install 'crosslens[language]'")
 

@@ -14,7 +14,6 @@ import pytest
 import crosslens as cl
 from crosslens.core import Figure
 from crosslens.core.errors import ConflictError, InputError
-from crosslens.core.run import Run
 from crosslens.explanations.causes import CAUSES, OUTCOMES, cause_column
 from crosslens.explanations.concepts import METRICS, compare_images
 from crosslens.explanations.mentions import mentioned_concepts
@@ -23,6 +22,7 @@ from crosslens.explanations.overview import Overview, explain_run, save_overview
 from crosslens.explanations.run_comparison import compare_overviews, tabulate_overviews
 from crosslens.explanations.statistics import SCOPES, column_of, metric_means
 from crosslens.statistics import Bootstrap
+from crosslens.values.run import Run
 
 
 @pytest.fixture(scope="module")

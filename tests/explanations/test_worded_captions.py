@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from crosslens.core.dataset import Dataset
 from crosslens.explanations import explain_queries, objects_of
 from crosslens.pipeline.evaluation import evaluate
+from crosslens.values.dataset import Dataset
 
 pytest.importorskip("spacy", reason="pip install 'crosslens[language]'")
 

@@ -17,7 +17,8 @@ import numpy as np
 import pytest
 
 from crosslens.analyze.subject import Planted, Subject
-from crosslens.core import FINDING_KINDS, Finding, random_stream
+from crosslens.core import FINDING_KINDS, Finding
+from crosslens.storage import random_stream
 from tests.extras import skip_without
 
 skip_without("all", "py3langid")

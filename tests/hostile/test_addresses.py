@@ -22,11 +22,10 @@ import crosslens as cl
 from crosslens.build.generators.http import _OPTIONS
 from crosslens.cli.app import _root_command
 from crosslens.cli.commands.build import absolute
-from crosslens.core import InputError, UsageError, local_copy, offline, remote, trust, trusting
+from crosslens.core import InputError, UsageError
 from crosslens.core.addresses import ENDPOINT_NAMES, host_of
-from crosslens.core.chat import ENDPOINT_OPTIONS
-from crosslens.core.trust import command_line, named_by, require_address
 from crosslens.data import load_dataset, read_vectors
+from crosslens.encode.chat import ENDPOINT_OPTIONS
 from crosslens.pipeline import (
     AuditFolder,
     AuditOptions,
@@ -39,6 +38,8 @@ from crosslens.pipeline import (
     run_audit,
     run_recipe,
 )
+from crosslens.storage import local_copy, offline, remote, trust, trusting
+from crosslens.storage.trust import command_line, named_by, require_address
 from tests.hostile.conftest import Call, Refuses
 
 pytest.importorskip("fsspec")

@@ -9,10 +9,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from crosslens.core import Dataset, Embeddings, Relevance
 from crosslens.data import load_dataset
 from crosslens.pipeline import evaluate
 from crosslens.similarity import relevance_matrix
+from crosslens.values import Dataset, Embeddings, Relevance
 from tests.hostile.conftest import Call, Refused, Refuses
 from tests.hostile.inputs import ARRAYS, SPECIAL, npy
 

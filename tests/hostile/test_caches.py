@@ -15,11 +15,13 @@ import polars as pl
 import pytest
 
 import crosslens.similarity.matrix as matrix_cache
-from crosslens.core import Dataset, InputError, file_fingerprint
+from crosslens.core import InputError
 from crosslens.data import read_array
 from crosslens.encode import Cache, encode_texts, stored_pixels
 from crosslens.encode.cache import key_of
 from crosslens.similarity import relevance_matrix
+from crosslens.storage import file_fingerprint
+from crosslens.values import Dataset
 from tests.encode.conftest import Counting
 
 Arrays = dict[str, np.ndarray[Any, Any]]

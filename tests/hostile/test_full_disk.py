@@ -17,7 +17,8 @@ import polars as pl
 import pytest
 
 import crosslens
-from crosslens.core import Dataset, mapped_array
+from crosslens.storage import mapped_array
+from crosslens.values import Dataset
 from tests.hostile.test_races import content
 from tests.hostile.writing_commands import COMMANDS
 from tests.tables import rest_slow
@@ -123,7 +124,7 @@ def test_everything_that_is_mapped_for_writing_is_reserved() -> None:
     found = {
         file.relative_to(source).as_posix() for file in source.rglob("*.py") if mapping.search(file.read_text("utf-8"))
     }
-    assert found == {"core/storage.py", "core/embeddings.py"}
+    assert found == {"storage/folders.py", "values/embeddings.py"}
 
 
 def test_a_file_system_that_cannot_reserve_is_written_to(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,12 +15,13 @@ import pytest
 
 import crosslens as cl
 from crosslens.cli.app import run_command
-from crosslens.core import CrosslensError, InputError, hashing as integrity, verification
+from crosslens.core import CrosslensError, InputError
 from crosslens.encode import Cache, encode_texts
 from crosslens.language import parsing
 from crosslens.language.spacy_pipeline import Pipeline
 from crosslens.perturbations import write_perturbations
 from crosslens.similarity import PrecomputedSimilarity, relevance_matrix
+from crosslens.storage import hashing as integrity, verification
 from tests.encode.conftest import Counting
 from tests.pipeline.robustness_study.letters import Letters, captions, text_study
 from tests.pipeline.small_world import world

@@ -16,10 +16,11 @@ import pytest
 from PIL import Image, PngImagePlugin
 
 import crosslens.encode.stream as stream
-from crosslens.core import LIMITS, Dataset
 from crosslens.data import load_dataset, read_image_bytes, read_text
 from crosslens.encode import as_picture, decode_image, encode_images
 from crosslens.perturbations.images.changes import opened
+from crosslens.storage import LIMITS
+from crosslens.values import Dataset
 from tests.hostile.conftest import Refuses
 
 MEGAPIXEL = 1_000_000

@@ -14,8 +14,8 @@ import numpy as np
 import polars as pl
 import pytest
 
-from crosslens.core import open_npz
 from crosslens.data import read_array
+from crosslens.storage import open_npz
 from tests.hostile.conftest import Refuses
 
 pytest.importorskip("resource", reason="needs the peak memory of processes")

@@ -15,9 +15,11 @@ import pytest
 
 import crosslens
 from crosslens.cli.app import GROUPS, HEADINGS, _command_of
-from crosslens.core import LIMITS, Embeddings, Options, declarations
+from crosslens.core import Options, declarations
 from crosslens.metrics import parse_metrics
 from crosslens.rank import scorer_of
+from crosslens.storage import LIMITS
+from crosslens.values import Embeddings
 from tests.hostile.conftest import Refused, Refuses
 from tests.tables import each_row
 

@@ -14,8 +14,9 @@ from pathlib import Path
 import pytest
 
 from crosslens.cli import main
-from crosslens.core import ConflictError, being_written, hold_output, output, remove_abandoned, workspace, write_text
-from crosslens.core.output import LOCK_FILE, PARTIAL
+from crosslens.core import ConflictError
+from crosslens.storage import being_written, hold_output, output, remove_abandoned, workspace, write_text
+from crosslens.storage.output import LOCK_FILE, PARTIAL
 from tests.hostile.killing import WRITING
 from tests.hostile.writing_commands import AUDITS, COMMANDS
 

@@ -15,7 +15,8 @@ from pathlib import Path
 import pytest
 
 from crosslens.cli import main
-from crosslens.core import Run, hold_output
+from crosslens.storage import hold_output
+from crosslens.values import Run
 from tests.hostile.writing_commands import COMMANDS
 
 _ALL = [pytest.param(name, marks=[pytest.mark.slow] if command.slow else []) for name, command in COMMANDS.items()]

@@ -17,26 +17,17 @@ import pytest
 
 import crosslens as cl
 from crosslens.cli import main
-from crosslens.core import (
-    FORMAT_VERSION,
-    HEADER_FILE,
-    Dataset,
-    Embeddings,
-    InputError,
-    Run,
-    being_written,
-    output as reading,
-    run as stored_run,
-    write_header,
-)
-from crosslens.core.output import LOCK_FILE
+from crosslens.core import InputError
 from crosslens.data import write_dataset
 from crosslens.encode import EncodeOptions
 from crosslens.pipeline import InputOptions, Recipe, Robustness, load_audit
 from crosslens.pipeline.audit.results import AuditFolder
 from crosslens.pipeline.recipe.inputs import _from_embeddings, load_inputs
 from crosslens.similarity import PrecomputedSimilarity
+from crosslens.storage import FORMAT_VERSION, HEADER_FILE, being_written, output as reading, write_header
+from crosslens.storage.output import LOCK_FILE
 from crosslens.train.stored.model_folder import KIND, WEIGHTS, read_model
+from crosslens.values import Dataset, Embeddings, Run, run as stored_run
 from tests.hostile.test_races import held_by_another
 from tests.pipeline.robustness_study.letters import Letters, captions, text_study
 from tests.tables import rest_slow
@@ -44,7 +35,7 @@ from tests.tables import rest_slow
 _WRITER = """
 import itertools, shutil, sys, time
 from pathlib import Path
-from crosslens.core import output as workspace
+from crosslens.storage import output as workspace
 
 at_once, target, *sources = sys.argv[1:]
 if at_once == "in two steps":  # as on a file system that cannot exchange two folders

@@ -13,8 +13,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from crosslens.core.remote import _in_time, _refusal
 from crosslens.data import read_vectors
+from crosslens.storage.remote import _in_time, _refusal
 from tests.hostile.conftest import Call, Refuses
 
 pytest.importorskip("fsspec")

@@ -15,11 +15,13 @@ import pytest
 import crosslens as cl
 from crosslens.analyze import apply_review, read_difficulty, read_thresholds
 from crosslens.build import DecisionLog
-from crosslens.core import CrosslensError, Dataset, hold_output, read_header, write_text
+from crosslens.core import CrosslensError
 from crosslens.data import load_dataset, read_judgements, read_qrels, read_run, read_table
 from crosslens.encode import load_encoder
 from crosslens.pipeline import Recipe, read_columns
 from crosslens.similarity import load_similarity
+from crosslens.storage import hold_output, read_header, write_text
+from crosslens.values import Dataset
 from tests.hostile.conftest import Refused, Refuses, refused_path
 from tests.hostile.inputs import PATHS, SPECIAL, TEXTS
 

@@ -11,8 +11,9 @@ import numpy as np
 import polars as pl
 import pytest
 
-from crosslens.core import CrosslensError, Dataset, Embeddings, Ranking, Relevance, Run
+from crosslens.core import CrosslensError
 from crosslens.pipeline import EvaluateOptions, InputOptions, Recipe, run_recipe
+from crosslens.values import Dataset, Embeddings, Ranking, Relevance, Run
 from tests.hostile.conftest import Call, Refuses
 from tests.hostile.inputs import JSON_VALUES, SPECIAL, TEXTS
 

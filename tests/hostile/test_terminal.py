@@ -23,7 +23,6 @@ from crosslens.core import (
     CrosslensError,
     Grid,
     InputError,
-    NamedCode,
     printable,
     printable_json,
     printable_line,
@@ -31,6 +30,7 @@ from crosslens.core import (
     two_columns,
 )
 from crosslens.encode import ENCODERS
+from crosslens.storage import NamedCode
 from tests.hostile.conftest import Call
 
 EVIL = "\x1b]0;title\x07\x1b[2J\x9b8m\x85\x08\x7f\u202e\u2066\u2028\rfake"

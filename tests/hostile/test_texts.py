@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from crosslens.core import CrosslensError, Dataset, RankedLists, Relevance
+from crosslens.core import CrosslensError
 from crosslens.data import load_dataset
 from crosslens.language import tokenize
 from crosslens.similarity import relevance_matrix
+from crosslens.values import Dataset, RankedLists, Relevance
 from tests.hostile.conftest import Call, Refuses
 
 TEXTS = {

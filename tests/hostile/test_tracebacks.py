@@ -10,9 +10,10 @@ import pytest
 
 from crosslens.analyze.hard_negatives.reading import read_aro
 from crosslens.build import load_generator
-from crosslens.core import Dataset, UsageError
+from crosslens.core import UsageError
 from crosslens.data import read_array
 from crosslens.similarity import relevance_matrix
+from crosslens.values import Dataset
 from tests.hostile.conftest import Refused, Refuses
 from tests.hostile.test_http import ask, chat, serving, whole
 from tests.tables import each_row

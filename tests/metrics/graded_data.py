@@ -8,8 +8,8 @@ from statistics import fmean
 import numpy as np
 from hypothesis import strategies as st
 
-from crosslens.core.ranking import Ranking
 from crosslens.metrics import GainMatrix
+from crosslens.values.ranking import Ranking
 from tests.metrics.brute import rank
 from tests.metrics.graded_reference import Query
 

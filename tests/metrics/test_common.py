@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given, strategies as st
 
 from crosslens.core.errors import InputError, UnknownNameError
-from crosslens.core.ranking import Ranking
 from crosslens.metrics import METRICS, TIES, MetricSpec, compute, compute_across, family_of, measure, parse_metric
 from crosslens.statistics import aggregate
+from crosslens.values.ranking import Ranking
 from tests.metrics.brute import rank
 from tests.metrics.graded_reference import GRADED
 from tests.metrics.reference import REFERENCES, headline, value

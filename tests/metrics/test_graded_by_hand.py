@@ -216,9 +216,9 @@ def test_a_matrix_of_another_size() -> None:
 
 
 def test_lists_without_scores_have_no_own_ones() -> None:
-    from crosslens.core.ranking import RankedLists
-    from crosslens.core.relevance import Relevance
     from crosslens.rank import rank_lists
+    from crosslens.values.ranking import RankedLists
+    from crosslens.values.relevance import Relevance
 
     truth = Relevance.of({"q": ["a"]})
     bare = rank_lists(RankedLists.of({"q": ["b", "a", "c"]}), truth, "i2t")
@@ -229,9 +229,9 @@ def test_lists_without_scores_have_no_own_ones() -> None:
 
 
 def test_scores_that_only_float32_makes_equal_are_no_tie() -> None:
-    from crosslens.core.ranking import RankedLists
-    from crosslens.core.relevance import Relevance
     from crosslens.rank import rank_lists
+    from crosslens.values.ranking import RankedLists
+    from crosslens.values.relevance import Relevance
 
     close = {"b": 0.5 + 2e-12, "a": 0.5 + 1e-12, "c": 0.1}
     ranking = rank_lists(RankedLists.of({"q": close}), Relevance.of({"q": ["a"]}), "i2t")

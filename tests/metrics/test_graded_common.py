@@ -13,7 +13,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from crosslens.core import Ranking
 from crosslens.core.errors import InputError
 from crosslens.metrics import (
     METRICS,
@@ -26,6 +25,7 @@ from crosslens.metrics import (
     measure,
     parse_metric,
 )
+from crosslens.values import Ranking
 from tests.metrics.graded_data import Collection, collections, made_up
 from tests.metrics.graded_reference import value
 from tests.tables import each_row, rest_slow

@@ -8,7 +8,6 @@ import weakref
 import numpy as np
 import pytest
 
-from crosslens.core import FloatArray
 from crosslens.core.errors import InputError, UsageError
 from crosslens.metrics import (
     DEFAULT_METRICS,
@@ -22,6 +21,7 @@ from crosslens.metrics import (
 )
 from crosslens.metrics.relevant_ranks import RelevantRanks
 from crosslens.statistics import estimate
+from crosslens.storage import FloatArray
 from tests.metrics.brute import rank
 
 RANDOM = np.random.default_rng(0)

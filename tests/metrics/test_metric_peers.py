@@ -10,8 +10,8 @@ import sys
 import numpy as np
 import pytest
 
-from crosslens.core.ranking import Ranking
 from crosslens.metrics import compute, parse_metric
+from crosslens.values.ranking import Ranking
 from tests.metrics.brute import rank
 
 QUERIES, ITEMS = 40, 60

@@ -10,7 +10,6 @@ import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
 import crosslens as cl
-from crosslens.core.dataset import Dataset
 from crosslens.core.errors import InputError, UsageError
 from crosslens.perturbations import (
     BRIT_PERTURBATIONS,
@@ -24,6 +23,7 @@ from crosslens.perturbations import (
 )
 from crosslens.perturbations.caption import Caption, Draws
 from crosslens.perturbations.selection import GROUPS
+from crosslens.values.dataset import Dataset
 from tests.language.pipelines import needs_a_pipeline
 
 ENTRIES = list(PERTURBATIONS)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from crosslens.core.dataset import Dataset
-from crosslens.core.run import Run
 from crosslens.metrics import parse_metric
+from crosslens.values.dataset import Dataset
+from crosslens.values.run import Run
 from tests.metrics.graded_reference import Query, value
 
 RANDOM = np.random.default_rng(0)

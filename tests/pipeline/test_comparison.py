@@ -12,10 +12,10 @@ import pytest
 import crosslens as cl
 from crosslens.core import Folded, Intervals, PairedBars
 from crosslens.core.errors import InputError, UnknownNameError, UsageError
-from crosslens.core.run import MetricValues, Run
 from crosslens.metrics import measure
 from crosslens.pipeline.comparison import Comparison, compare
 from crosslens.statistics import correct, holm, paired_permutation
+from crosslens.values.run import MetricValues, Run
 from tests.metrics.brute import rank
 
 IMAGES, CAPTIONS = 30, 75

@@ -14,12 +14,13 @@ import numpy as np
 import polars as pl
 import pytest
 
-from crosslens.core import Figure, MetricValues, Run
+from crosslens.core import Figure
 from crosslens.core.rendering import percent
 from crosslens.metrics import metric_figure
 from crosslens.pipeline import compare, compare_groups, leaderboard
 from crosslens.pipeline.comparison_results import Comparison, MetricComparison, difference_figure
 from crosslens.pipeline.groups import GroupedComparison
+from crosslens.values import MetricValues, Run
 
 HIT = MetricComparison(
     "t2i/Hit@1", "old", "new",

@@ -12,9 +12,10 @@ import numpy as np
 import pytest
 
 import crosslens as cl
-from crosslens.core import MetricValues, Run, UnknownNameError, UsageError
+from crosslens.core import UnknownNameError, UsageError
 from crosslens.pipeline import Leaderboard, group_runs, leaderboard
 from crosslens.statistics import holm
+from crosslens.values import MetricValues, Run
 
 QUERIES = 60
 

@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 
 import crosslens as cl
-from crosslens.core import Dataset, UsageError
+from crosslens.core import UsageError
 from crosslens.pipeline.rankers import draw_queries
 from crosslens.statistics import estimate
+from crosslens.values import Dataset
 from tests.commands import Call, call as call
 
 IMAGES, EACH, WIDTH = 60, 3, 8

@@ -9,8 +9,8 @@ import polars as pl
 import pytest
 
 import crosslens as cl
-from crosslens.core import Workspace
 from crosslens.core.errors import ConflictError, InputError
+from crosslens.storage import Workspace
 from tests.pipeline.small_world import world
 
 

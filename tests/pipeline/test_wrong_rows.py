@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from crosslens.core import Dataset, Embeddings, InputError
+from crosslens.core import InputError
 from crosslens.pipeline import InputOptions, Recipe, evaluate, run_recipe
+from crosslens.values import Dataset, Embeddings
 
 Array = np.ndarray[Any, Any]
 

@@ -7,8 +7,8 @@ from functools import partial
 import numpy as np
 import pytest
 
-from crosslens.core import read_folder
 from crosslens.rank import merged, parts, rank_both, rank_queries, scorer_of
+from crosslens.storage import read_folder
 from tests.rank.test_exactness import many, random_relevance
 from tests.tables import rest_slow
 

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from crosslens.core import Embeddings
 from crosslens.rank import InnerProduct, distinct, rank_both, scorer_of, tiles
 from crosslens.rank.distinct import Copies
+from crosslens.values import Embeddings
 from tests.rank.test_exactness import check, random_relevance
 from tests.tables import each_row
 

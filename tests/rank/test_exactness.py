@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from crosslens.core import CrosslensError, Embeddings, Relevance
+from crosslens.core import CrosslensError
 from crosslens.rank import ScoreMatrix, Scorer, rank_both, scorer_of
+from crosslens.values import Embeddings, Relevance
 from tests.rank import reference
 from tests.tables import each_row, rest_slow
 

@@ -13,7 +13,8 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from crosslens.core import Relevance, SilentProgress
+from crosslens.engine import SilentProgress
+from crosslens.values import Relevance
 from tests.rank.test_exactness import check as compare, random_relevance
 
 torch = pytest.importorskip("torch")
@@ -388,7 +389,7 @@ def test_neither_numba_nor_polars_is_imported() -> None:
     code = (
         "import sys; sys.modules['numba'] = sys.modules['polars'] = None\n"
         "import numpy as np\n"
-        "from crosslens.core import Embeddings, Relevance\n"
+        "from crosslens.values import Embeddings, Relevance\n"
         "from crosslens.rank import rank_both, scorer_of\n"
         "vectors = [Embeddings.of(np.eye(4, dtype=np.float32)) for _ in range(2)]\n"
         "sets = [Embeddings.of(np.stack([part.vectors] * 2, axis=1)) for part in vectors]\n"

@@ -16,8 +16,11 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from crosslens.core import CrosslensError, Embeddings, Relevance, ShardedBlocks, SilentProgress
+from crosslens.core import CrosslensError
+from crosslens.engine import SilentProgress
 from crosslens.rank import InnerProduct, merged, rank_both, scorer_of
+from crosslens.storage import ShardedBlocks
+from crosslens.values import Embeddings, Relevance
 from tests.rank.test_checkpoint import Interrupting
 from tests.rank.test_exactness import check, exact_matrix, many, random_relevance
 from tests.tables import rest_slow
@@ -319,7 +322,7 @@ INTERRUPTED = """
 import sys
 import numpy as np
 import torch
-from crosslens.core import SilentProgress
+from crosslens.engine import SilentProgress
 from crosslens.rank import InnerProduct
 from crosslens.rank.gpu import block_ranking, blocks
 from tests.rank.test_gpu import vectors_of
@@ -359,7 +362,7 @@ def test_ctrl_c_ends_all_devices() -> None:
 FUSED = """
 from dataclasses import replace
 import pytest
-from crosslens.core import SilentProgress
+from crosslens.engine import SilentProgress
 from crosslens.rank import InnerProduct
 from crosslens.rank.gpu import block_ranking
 from crosslens.rank.gpu import fused_pass

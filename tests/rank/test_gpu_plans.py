@@ -5,8 +5,10 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, strategies as st
 
-from crosslens.core import Relevance, UsageError, torch_device, torch_devices
+from crosslens.core import UsageError
 from crosslens.encode import EncodeOptions
+from crosslens.engine import torch_device, torch_devices
+from crosslens.values import Relevance
 
 torch = pytest.importorskip("torch")
 

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from crosslens.core.errors import InputError
-from crosslens.core.ranking import UNRANKED, RankedLists
-from crosslens.core.relevance import Relevance
 from crosslens.rank import ScoreMatrix, rank_both, rank_lists
+from crosslens.values.ranking import UNRANKED, RankedLists
+from crosslens.values.relevance import Relevance
 
 
 def test_places_ties_and_cut_lists():

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from crosslens.core import Embeddings, InputError, Options, UnknownNameError, UsageError, declarations, option
+from crosslens.core import InputError, Options, UnknownNameError, UsageError, declarations, option
 from crosslens.rank import SCORES, InnerProduct, rank_both, score_function, scorer_of
+from crosslens.values import Embeddings
 from tests.rank.test_exactness import check, exact_matrix, random_relevance
 
 RNG = np.random.default_rng(0)

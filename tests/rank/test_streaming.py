@@ -12,11 +12,13 @@ import pytest
 from hypothesis import given, strategies as st
 
 from crosslens.analyze import nearest_items
-from crosslens.core import ArrayBlocks, Dataset, Embeddings, InputError, ShardedBlocks
+from crosslens.core import InputError
 from crosslens.data import read_vectors
 from crosslens.pipeline import evaluate
 from crosslens.rank import InnerProduct, rank_both, score_functions, scorer_of
 from crosslens.rank.score_functions import FloatBlocks
+from crosslens.storage import ArrayBlocks, ShardedBlocks
+from crosslens.values import Dataset, Embeddings
 from tests.rank.test_exactness import check, exact_matrix, random_relevance
 
 LIMIT = "CROSSLENS_MAX_VECTOR_BYTES"

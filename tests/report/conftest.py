@@ -9,8 +9,8 @@ import numpy as np
 import polars as pl
 import pytest
 
-from crosslens.core import MetricValues, Run
-from crosslens.core.ranking import Ranking
+from crosslens.values import MetricValues, Run
+from crosslens.values.ranking import Ranking
 from tests.report.browser import Watched, opened_browser
 
 IMAGES = ("img1", "img2", "img3", "img4")

@@ -9,8 +9,9 @@ import pytest
 import typer
 
 from crosslens.cli import app
-from crosslens.core import CrosslensError, Run, UnknownNameError, UsageError
+from crosslens.core import CrosslensError, UnknownNameError, UsageError
 from crosslens.report import EXPORTS, render_export, write_named_export
+from crosslens.values import Run
 
 NAMES = [entry.name for entry in EXPORTS]
 SEVERAL = [entry.name for entry in EXPORTS if entry.details.get("several")]

@@ -15,12 +15,12 @@ import pytest
 
 import crosslens as cl
 from crosslens.core import markdown_text
-from crosslens.core.dataset import Dataset
-from crosslens.core.run import Run
 from crosslens.explanations.explainer import explain_queries
 from crosslens.explanations.explanation import ExplainedQueries, Explanation
 from crosslens.explanations.overview import size_notes
 from crosslens.report.forms.boxes import label_positions
+from crosslens.values.dataset import Dataset
+from crosslens.values.run import Run
 
 NASTY = '<script>alert("x")</script> & "quotes"'
 

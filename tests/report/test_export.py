@@ -12,8 +12,8 @@ import polars as pl
 import pytest
 
 from crosslens.core.errors import ConflictError, UnknownNameError, UsageError
-from crosslens.core.run import Run
 from crosslens.report.export import render_export, write_export
+from crosslens.values.run import Run
 
 
 def test_trec_reads_back_as_lists(run: Run, tmp_path: Path) -> None:

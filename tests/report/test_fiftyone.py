@@ -11,10 +11,11 @@ import pytest
 from PIL import Image
 
 import crosslens as cl
-from crosslens.core import Dataset, InputError, Run, UsageError
+from crosslens.core import InputError, UsageError
 from crosslens.data import load_dataset
 from crosslens.pipeline import add_columns, group_metrics, read_columns
 from crosslens.report import write_fiftyone
+from crosslens.values import Dataset, Run
 from tests.commands import Call, call as call
 from tests.report.conftest import IMAGES
 

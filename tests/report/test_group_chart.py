@@ -8,8 +8,9 @@ import numpy as np
 import polars as pl
 import pytest
 
-from crosslens.core import Bars, Figure, MetricValues, Run, UnknownNameError, UsageError
+from crosslens.core import Bars, Figure, UnknownNameError, UsageError
 from crosslens.pipeline import GroupChart, chart, group_metrics
+from crosslens.values import MetricValues, Run
 
 TASKS = ("colour", "count", "object", "ocr")
 NASTY = "</script><script>alert('x')</script> & <b>bold</b>"

@@ -10,8 +10,8 @@ import polars as pl
 import pytest
 
 from crosslens.core.errors import UnknownNameError, UsageError
-from crosslens.core.run import Run
 from crosslens.pipeline.groups import NO_VALUE, group_metrics, groupable_metrics
+from crosslens.values.run import Run
 
 
 def test_by_a_column_of_the_images(run: Run) -> None:

@@ -21,7 +21,6 @@ from crosslens.core import (
     AnsweredQuestion,
     Answers,
     Cards,
-    Dataset,
     Diffs,
     EvidenceList,
     Facet,
@@ -42,8 +41,6 @@ from crosslens.core import (
     Table,
     Text,
     TextDiff,
-    for_spreadsheets,
-    from_spreadsheets,
     markdown_text,
     well_formed,
 )
@@ -51,6 +48,8 @@ from crosslens.data import load_dataset, read_table, write_dataset
 from crosslens.report.forms.charts import draw
 from crosslens.report.forms.drawing import drawn_file
 from crosslens.report.forms.tables import latex_text
+from crosslens.storage import for_spreadsheets, from_spreadsheets
+from crosslens.values import Dataset
 from tests.report.test_forms import CHARTS
 from tests.tables import each_row
 from tests.test_layers import SOURCE

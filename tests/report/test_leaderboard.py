@@ -6,8 +6,9 @@ import json
 
 import numpy as np
 
-from crosslens.core import Bars, MetricValues, Run
+from crosslens.core import Bars
 from crosslens.pipeline import Leaderboard, leaderboard
+from crosslens.values import MetricValues, Run
 
 
 def run(name: str, share: float, metric: str = "t2i/Hit@1") -> Run:

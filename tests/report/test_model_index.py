@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from crosslens.core import Run, UsageError
+from crosslens.core import UsageError
 from crosslens.report import render_export
 from crosslens.report.export import _yaml
+from crosslens.values import Run
 
 
 def test_the_hub_reads_it(run: Run) -> None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from crosslens.analyze import measure_difficulty, measure_filter_loss
-from crosslens.core import Dataset
 from crosslens.report import LEVEL_COLOURS
 from crosslens.report.forms.drawing import series_class
+from crosslens.values import Dataset
 
 
 def test_a_level_of_difficulty_has_one_colour_in_all_charts() -> None:

@@ -10,10 +10,11 @@ import pytest
 from PIL import Image
 
 import crosslens as cl
-from crosslens.core import Dataset, Shares
+from crosslens.core import Shares
 from crosslens.explanations import compare_queries
 from crosslens.pipeline import Comparison, compare
 from crosslens.report.forms import page as form
+from crosslens.values import Dataset
 from tests.report.browser import Watched
 
 pytest.importorskip("spacy", reason="pip install 'crosslens[language]'")

@@ -8,9 +8,9 @@ from dataclasses import replace
 import pytest
 
 from crosslens.core.errors import UnknownNameError
-from crosslens.core.run import Run
 from crosslens.metrics import select_metrics
 from crosslens.pipeline.run_sections import runs_table
+from crosslens.values.run import Run
 
 WHOLE = """\
 toy model

@@ -9,9 +9,9 @@ import polars as pl
 import pytest
 
 from crosslens.core.errors import UnknownNameError, UsageError
-from crosslens.core.run import Run
 from crosslens.pipeline.groups import group_metrics
 from crosslens.pipeline.runs_side_by_side import WHOLE, side_by_side
+from crosslens.values.run import Run
 
 
 @pytest.fixture

@@ -14,9 +14,10 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 
-from crosslens.core import CrosslensError, MissingExtraError, Run
+from crosslens.core import CrosslensError, MissingExtraError
 from crosslens.report import log_to_mlflow, log_to_wandb
 from crosslens.report.tracking import allowed_names, artifact_name, tracked
+from crosslens.values import Run
 
 RECIPE = """version = 1
 name = "toy"

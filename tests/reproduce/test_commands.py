@@ -20,8 +20,8 @@ from tests.extras import skip_without
 skip_without("all", "torch", "transformers", "sentence_transformers", "spacy", "sqlalchemy", "eccv_caption")
 
 from crosslens.cli.app import GROUPS, _command_of  # noqa: E402
-from crosslens.core import Run, split_name  # noqa: E402
 from crosslens.train import load_training_recipe  # noqa: E402
+from crosslens.values import Run, split_name  # noqa: E402
 from tests.commands import Call, Outcome, call as call  # noqa: E402
 from tests.encode import test_open_clip  # noqa: E402
 from tests.reproduce.toy import MAKERS, STAND_INS, Toys, judge, succeed  # noqa: E402

@@ -14,7 +14,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from crosslens.core import InputError, Run, local_copy
+from crosslens.core import InputError
+from crosslens.storage import local_copy
+from crosslens.values import Run
 from tests.commands import Call
 from tests.data.shard_files import vectors
 from tests.servers.conftest import Store, evaluate, reset

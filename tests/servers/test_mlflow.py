@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from crosslens.core import Run
 from crosslens.report import log_to_mlflow
+from crosslens.values import Run
 from tests.commands import Call
 from tests.servers.conftest import evaluate
 from tests.servers.processes import Proxy, free_port, running

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from crosslens.core import Run
+from crosslens.values import Run
 from tests.commands import Call
 from tests.servers.conftest import Store, evaluate, files_of, reset
 

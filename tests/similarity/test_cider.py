@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from crosslens.core.dataset import Dataset
 from crosslens.language.tokens import tokenize
 from crosslens.similarity import Cider, load_similarity, references_of, relevance_matrix
+from crosslens.values.dataset import Dataset
 
 Grams = Counter[tuple[str, ...]]
 

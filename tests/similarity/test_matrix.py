@@ -10,10 +10,10 @@ import pytest
 
 import crosslens as cl
 from crosslens.cli.console import LogLines
-from crosslens.core import Workspace
 from crosslens.core.errors import ConflictError, InputError, UnknownNameError, UsageError
 from crosslens.similarity import Cider, load_similarity, matrix, prepare_dataset
 from crosslens.similarity.precomputed import read_description
+from crosslens.storage import Workspace
 
 from .test_cider import captions_like
 

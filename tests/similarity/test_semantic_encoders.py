@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from crosslens.core.long_work import Progress
 from crosslens.encode.encoder import load_encoder
 from crosslens.encode.loading import package_folder
+from crosslens.engine.long_work import Progress
 from crosslens.similarity.embedding import Vectors
 from crosslens.similarity.matrix import load_similarity
 from crosslens.similarity.semantic import PreparedSemantic, Semantic, packaged_semantic_fits

@@ -4,7 +4,7 @@ from itertools import combinations
 
 import pytest
 
-from crosslens.core.hashing import random_stream
+from crosslens.storage.hashing import random_stream
 from crosslens.synth.drawing import COLOURS, Look
 from crosslens.synth.kinds import KINDS
 from crosslens.synth.scene import OPPOSITE, Box, Slot, Zone, arrange, relation, relations_between

@@ -155,7 +155,7 @@ def printed(source: str) -> str:
 
 
 def test_code_captions_state_what_snippets_print() -> None:
-    from crosslens.core.hashing import random_stream
+    from crosslens.storage.hashing import random_stream
     from crosslens.synth.tasks.worked_out import CODE, CodeFacts
 
     seen = set()

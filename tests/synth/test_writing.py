@@ -14,7 +14,8 @@ import pytest
 
 import crosslens as cl
 from crosslens.cli import main
-from crosslens.core import ConflictError, InputError, Workspace, write_header
+from crosslens.core import ConflictError, InputError
+from crosslens.storage import Workspace, write_header
 from crosslens.synth import write_scenes
 from crosslens.synth.generation import SHARD_SIZE, SPEC_FILE, SceneRecipe, part_file, set_spec
 

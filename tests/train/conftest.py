@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from crosslens.core import Dataset
 from crosslens.train import ImageFeatures, Split, TrainingData, TrainingRecipe, TrainingSettings, plan_sweep, run_sweep
+from crosslens.values import Dataset
 
 WORDS = ["dog", "cat", "red", "blue", "runs", "sleeps", "tree", "house", "boy", "girl", "ball", "water"]
 DIMENSION = 16

@@ -9,9 +9,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from crosslens.core import CrosslensError, Dataset, Embeddings, InputError, UnknownNameError, UsageError
+from crosslens.core import CrosslensError, InputError, UnknownNameError, UsageError
 from crosslens.train import ImageFeatures, Split, TrainingData, load_features
 from crosslens.train.captions import BatchPlan, CaptionVocabulary, words_of
+from crosslens.values import Dataset, Embeddings
 
 from .conftest import write_flickr8k
 

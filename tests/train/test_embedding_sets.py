@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from crosslens.core import CrosslensError, Dataset, Embeddings, InputError
+from crosslens.core import CrosslensError, InputError
 from crosslens.train import load_features
+from crosslens.values import Dataset, Embeddings
 
 SPLITS = ("train", "validation", "test")
 OPTIONS = {split: f"{split}-captions" for split in SPLITS}

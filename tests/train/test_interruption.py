@@ -21,7 +21,8 @@ from tests.tables import rest_slow
 torch = pytest.importorskip("torch")
 pytest.importorskip("safetensors")
 
-from crosslens.core import CrosslensError, SilentProgress  # noqa: E402
+from crosslens.core import CrosslensError  # noqa: E402
+from crosslens.engine import SilentProgress  # noqa: E402
 from crosslens.train import Trained, TrainingData, TrainingRecipe, train_model, training  # noqa: E402
 from crosslens.train.stored.checkpoint import SaveTimes, load_checkpoint  # noqa: E402
 from crosslens.train.training import Training, uninterrupted  # noqa: E402

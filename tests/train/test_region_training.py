@@ -14,7 +14,8 @@ from tests.tables import rest_slow
 torch = pytest.importorskip("torch")
 pytest.importorskip("safetensors")
 
-from crosslens.core import InputError, SilentProgress  # noqa: E402
+from crosslens.core import InputError  # noqa: E402
+from crosslens.engine import SilentProgress  # noqa: E402
 from crosslens.train import (  # noqa: E402
     MODELS,
     InputShape,

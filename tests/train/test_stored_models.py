@@ -14,8 +14,7 @@ import numpy as np
 import pytest
 
 import crosslens as cl
-from crosslens.core import CrosslensError, InputError, MissingExtraError, Registry, UsageError, trusting
-from crosslens.core.storage import write_header
+from crosslens.core import CrosslensError, InputError, MissingExtraError, Registry, UsageError
 from crosslens.encode import (
     Cache,
     Encoder,
@@ -27,6 +26,8 @@ from crosslens.encode import (
     load_pair_scorer,
     map_path,
 )
+from crosslens.storage import trusting
+from crosslens.storage.folders import write_header
 from crosslens.train import Trained, TrainingData, load_features, load_model, train_model
 from crosslens.train.models.protocol import CaptionBatch, ImageBatch
 from crosslens.train.stored.model_folder import read_model

@@ -11,7 +11,7 @@ import pytest
 pytest.importorskip("torch")
 pytest.importorskip("safetensors")
 
-from crosslens.core import SilentProgress
+from crosslens.engine import SilentProgress
 from crosslens.pipeline import evaluate
 from crosslens.similarity import relevance_matrix
 from crosslens.train import TrainingData, TrainingRecipe, evaluation, train_model, trainer

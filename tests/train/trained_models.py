@@ -11,9 +11,9 @@ import numpy as np
 from PIL import Image
 
 import crosslens.train.stored.encoder  # noqa: F401  # where crosslens is installed, an entry point imports it
-from crosslens.core import Dataset
 from crosslens.encode import encode_dataset, load_encoder, save_encoded
 from crosslens.train import MODELS, Trained, TrainingData, TrainingRecipe, load_features, train_model
+from crosslens.values import Dataset
 
 from .conftest import changed, small_recipe, write_flickr8k
 

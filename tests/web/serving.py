@@ -14,9 +14,9 @@ import numpy as np
 from starlette.requests import Request
 from starlette.responses import Response
 
-from crosslens.core import Dataset, Embeddings
 from crosslens.pipeline import EvaluateOptions, InputOptions, ModelOptions, Recipe, run_recipe
 from crosslens.synth import write_scenes
+from crosslens.values import Dataset, Embeddings
 from crosslens.web import WebSettings, create_app
 from crosslens.web.connections import make_server
 

@@ -28,12 +28,12 @@ from scipy.optimize import minimize
 from scipy.stats import rankdata
 
 import crosslens as cl
-from crosslens.core.hashing import random_stream
-from crosslens.core.storage import write_text
 from crosslens.encode.similarity import BOTH, MINILM, PARAPHRASE, load_semantic
 from crosslens.similarity import references_of
 from crosslens.similarity.roles import ROLES, content_words
 from crosslens.similarity.semantic import PreparedSemantic, Semantic, SemanticFit
+from crosslens.storage.folders import write_text
+from crosslens.storage.hashing import random_stream
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "reproduce"))
 from semantic_roles import Case, first_half, read_cases

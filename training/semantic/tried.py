@@ -18,8 +18,8 @@ import numpy as np
 from fit import TRAINING_SHARE, Judged, judged, read
 
 import crosslens as cl
-from crosslens.core.hashing import random_stream
 from crosslens.encode.similarity import load_semantic
+from crosslens.storage.hashing import random_stream
 
 Array = np.ndarray[Any, Any]
 _COLOURS = "black white red blue green yellow orange pink purple brown gray grey tan golden silver"

@@ -12,11 +12,11 @@ from multiprocessing import get_context
 from pathlib import Path
 from tempfile import gettempdir
 
-from crosslens.core import Run
 from crosslens.encode import Cache, encode_dataset, load_encoder
 from crosslens.pipeline import evaluate, group_metrics
 from crosslens.synth.generation import VERSIONS, SceneRecipe, make_scene, select_version
 from crosslens.synth.writing import write_scenes
+from crosslens.values import Run
 
 SEED = 7
 CORPUS_SEED, CORPUS_SCENES = 20_000, 60_000

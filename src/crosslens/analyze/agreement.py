@@ -14,15 +14,11 @@ import polars as pl
 
 from crosslens.analyze.pair_scores import ground_truth_of
 from crosslens.core import (
-    Array,
     Cell,
     Cloud,
-    Dataset,
     Figure,
     InputError,
     Presented,
-    Progress,
-    Relevance,
     Row,
     Scatter,
     Section,
@@ -30,13 +26,14 @@ from crosslens.core import (
     Text,
     UnknownNameError,
     UsageError,
-    json_form,
-    random_stream,
 )
 from crosslens.data import Judgements, read_judgements
+from crosslens.engine import Progress
 from crosslens.metrics import format_count
 from crosslens.similarity import IdSimilarity, Phi, load_similarity, references_of
 from crosslens.statistics import COEFFICIENTS, Estimate, JudgeAgreement, correlations, judge_agreement
+from crosslens.storage import Array, json_form, random_stream
+from crosslens.values import Dataset, Relevance
 
 BINARY = "binary"
 """The φ of ordinary recall: 1 for a pair of the ground truth, 0 for any other."""

@@ -13,10 +13,8 @@ import numpy as np
 import polars as pl
 
 from crosslens.core import (
-    Array,
     Cell,
     Figure,
-    Ids,
     Lines,
     Part,
     Presented,
@@ -26,12 +24,11 @@ from crosslens.core import (
     Text,
     UnknownNameError,
     UsageError,
-    distinct_names,
-    json_form,
-    match_ids,
 )
 from crosslens.metrics import format_count
 from crosslens.statistics import Bootstrap, Estimate, Samples, paired_samples
+from crosslens.storage import Array, json_form
+from crosslens.values import Ids, distinct_names, match_ids
 
 Features = TypeVar("Features", bound="CaptionFeatures")
 _STEPS = 28

@@ -23,36 +23,35 @@ from crosslens.analyze.difficulty.assignment import Difficulty, read_difficulty
 from crosslens.analyze.options import DIFFICULTY
 from crosslens.analyze.pair_scores import ImageCaptionPairs
 from crosslens.core import (
-    BOTH,
-    DIRECTION_LABELS,
-    IMAGE_TO_TEXT,
-    Array,
     Bars,
-    BoolArray,
     Cell,
-    Dataset,
     Figure,
     InputError,
-    IntArray,
-    MetricValues,
     Part,
     Presented,
-    Ranking,
     Row,
-    Run,
     Section,
     Series,
     Table,
     Text,
     UnknownNameError,
     UsageError,
-    json_form,
-    match_ids,
-    split_name,
 )
 from crosslens.data import read_table
 from crosslens.metrics import MetricRequest, family_of, measure, metric_figure, parse_metrics, unit_of, unit_sentence
 from crosslens.statistics import Area, Bootstrap, auprc
+from crosslens.storage import Array, BoolArray, IntArray, json_form
+from crosslens.values import (
+    BOTH,
+    DIRECTION_LABELS,
+    IMAGE_TO_TEXT,
+    Dataset,
+    MetricValues,
+    Ranking,
+    Run,
+    match_ids,
+    split_name,
+)
 
 Key = Literal["caption", "image", "pair"]
 

@@ -10,18 +10,10 @@ import polars as pl
 
 from crosslens.analyze.categories import Categories, ClassificationPairs
 from crosslens.analyze.pair_scores import ImageCaptionPairs, ground_truth_of, rows_of
-from crosslens.core import (
-    Array,
-    Dataset,
-    InputError,
-    IntArray,
-    Relevance,
-    UsageError,
-    argument,
-    positions,
-    random_stream,
-)
+from crosslens.core import InputError, UsageError, argument
 from crosslens.data import RowName, check_ids
+from crosslens.storage import Array, IntArray, random_stream
+from crosslens.values import Dataset, Relevance, positions
 
 ALL_REJECTED = "all"
 _TRIES = 64

@@ -19,26 +19,7 @@ import polars as pl
 from crosslens.analyze.caption_features import CaptionFeatures, FeatureChange, FeatureComparison, distribution_lines
 from crosslens.analyze.neighbours import Neighbours, nearest_items
 from crosslens.analyze.options import DiscriminabilityKeywords, DiscriminabilityOptions, check_temperature, entropy_band
-from crosslens.core import (
-    Array,
-    Cards,
-    Dataset,
-    Embeddings,
-    Figure,
-    Histogram,
-    Ids,
-    InputError,
-    Part,
-    PictureCard,
-    Progress,
-    Section,
-    UsageError,
-    align_embeddings,
-    argument,
-    frozen,
-    match_ids,
-    require_one_source,
-)
+from crosslens.core import Cards, Figure, Histogram, InputError, Part, PictureCard, Section, UsageError, argument
 from crosslens.encode import (
     IMAGES,
     TEXTS,
@@ -49,8 +30,12 @@ from crosslens.encode import (
     images_from_captions,
     load_encoder,
     require_modality,
+    require_one_source,
 )
+from crosslens.engine import Progress
 from crosslens.statistics import Estimate
+from crosslens.storage import Array, frozen
+from crosslens.values import Dataset, Embeddings, Ids, align_embeddings, match_ids
 
 BINS = 20
 """Of a histogram of dis(t)."""

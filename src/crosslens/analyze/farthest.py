@@ -8,21 +8,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from crosslens.core import (
-    Array,
-    Embeddings,
-    InputError,
-    Progress,
-    UnknownNameError,
-    UsageError,
-    argument,
-    check_vectors,
-    one_blas_thread,
-    random_stream,
-    shown_progress,
-    stage,
-)
+from crosslens.core import InputError, UnknownNameError, UsageError, argument
+from crosslens.engine import Progress, one_blas_thread, shown_progress, stage
 from crosslens.rank import ScaledRows, inverse_lengths, rounding_bound
+from crosslens.storage import Array, random_stream
+from crosslens.values import Embeddings, check_vectors
 
 METRICS = ("cosine", "euclidean")
 _BATCH = 256

@@ -25,8 +25,11 @@ import numpy as np
 import polars as pl
 
 from crosslens.analyze.caption_features import CaptionFeatures, FeatureComparison, distribution_lines
-from crosslens.core import Array, Dataset, Figure, InputError, Progress, Row, Section, frozen, json_form
+from crosslens.core import Figure, InputError, Row, Section
+from crosslens.engine import Progress
 from crosslens.language import Parses, count_words, load_wordnet, parse_texts
+from crosslens.storage import Array, frozen, json_form
+from crosslens.values import Dataset
 
 ARTICLES = frozenset({"a", "an", "the"})
 QUANTIFIERS = frozenset(

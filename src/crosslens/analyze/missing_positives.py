@@ -24,12 +24,8 @@ from crosslens.analyze.label_quality.contradictions import contradicts, edited_c
 from crosslens.analyze.pair_scores import ground_truth_of
 from crosslens.analyze.subject import Subject, analysis
 from crosslens.core import (
-    IMAGE_TO_TEXT,
-    TEXT_TO_IMAGE,
-    Array,
     Cards,
     Cell,
-    Dataset,
     Effect,
     Figure,
     InputError,
@@ -37,21 +33,14 @@ from crosslens.core import (
     Part,
     PictureCard,
     Presented,
-    Progress,
-    Relevance,
     Section,
     Table,
     Text,
     UsageError,
     argument,
-    for_spreadsheets,
-    json_form,
-    match_ids,
-    random_stream,
-    shown_progress,
-    stage,
 )
 from crosslens.data import writing_bytes
+from crosslens.engine import Progress, shown_progress, stage
 from crosslens.metrics import format_count
 from crosslens.similarity import (
     IdSimilarity,
@@ -63,6 +52,8 @@ from crosslens.similarity import (
     references_of,
 )
 from crosslens.statistics import Estimate, share_of_sums
+from crosslens.storage import Array, for_spreadsheets, json_form, random_stream
+from crosslens.values import IMAGE_TO_TEXT, TEXT_TO_IMAGE, Dataset, Relevance, match_ids
 
 QUANTILES = (0.1, 0.25, 0.5, 0.75, 0.9)
 """Of annotated pairs' φ: thresholds at which counts are reported beside the chosen one."""

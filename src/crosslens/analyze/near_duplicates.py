@@ -15,9 +15,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.fft import dctn
 
-from crosslens.core import Array, Embeddings, InputError, Progress, UsageError, shown_progress, stage
+from crosslens.core import InputError, UsageError
 from crosslens.data import REPAIR_IMAGE
 from crosslens.encode import as_picture, read_ahead
+from crosslens.engine import Progress, shown_progress, stage
+from crosslens.storage import Array
+from crosslens.values import Embeddings
 
 _TILE = 4_000_000  # numbers held at once
 HASH_BITS = 192

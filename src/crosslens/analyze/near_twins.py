@@ -21,12 +21,9 @@ from crosslens.analyze.near_duplicates import words_of
 from crosslens.analyze.subject import Planted, Subject, analysis
 from crosslens.core import (
     STATED_SIZE,
-    Dataset,
     Effect,
     EvidenceList,
     Figure,
-    FloatArray,
-    IntArray,
     Observation,
     PairedBar,
     PairedBars,
@@ -43,6 +40,8 @@ from crosslens.language import COLOURS, STOP_WORDS, is_number, word_set
 from crosslens.metrics import format_count
 from crosslens.rank import scorer_of
 from crosslens.statistics import Estimate, share_of_sums
+from crosslens.storage import FloatArray, IntArray
+from crosslens.values import Dataset
 
 CHANCE = 0.25
 """How often coin flips give both captions of a pair their own picture."""

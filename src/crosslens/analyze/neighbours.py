@@ -14,24 +14,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from crosslens.core import (
-    Array,
-    Embeddings,
-    FlatBlocks,
-    InputError,
-    Progress,
-    UsageError,
-    VectorBlocks,
-    argument,
-    as_blocks,
-    check_vectors,
-    current_engine,
-    needs_extra,
-    random_stream,
-    shown_progress,
-    stage,
-)
+from crosslens.core import InputError, UsageError, argument, needs_extra
+from crosslens.engine import Progress, current_engine, shown_progress, stage
 from crosslens.rank import Cosines, ScaledRows, top_lists
+from crosslens.storage import Array, FlatBlocks, VectorBlocks, as_blocks, random_stream
+from crosslens.values import Embeddings, check_vectors
 
 _BLOCK = 16_384
 _PER_LIST = 64  # vectors that each centre is fitted to: faiss asks for 39 at least

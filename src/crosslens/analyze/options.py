@@ -13,7 +13,8 @@ from crosslens.encode import EncodeKeywords
 
 if TYPE_CHECKING:
     from crosslens.analyze.hard_negatives.cases import HardNegatives
-    from crosslens.core import Dataset, Progress
+    from crosslens.engine import Progress
+    from crosslens.values import Dataset
 
 
 @dataclass(frozen=True)

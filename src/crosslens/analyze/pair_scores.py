@@ -11,24 +11,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from crosslens.core import (
-    Dataset,
-    Embeddings,
-    FloatArray,
-    InputError,
-    IntArray,
-    Progress,
-    Relevance,
-    UsageError,
-    argument,
-    for_spreadsheets,
-    is_inexact,
-    match_ids,
-    parquet_bytes,
-    positions,
-    reading,
-    spelled_as,
-)
+from crosslens.core import InputError, UsageError, argument, reading
 from crosslens.data import RowName, by_row, check_ids, format_suffix, read_records, read_table, writing_bytes
 from crosslens.encode import (
     IMAGES,
@@ -42,8 +25,11 @@ from crosslens.encode import (
     encode_dataset,
     require_modality,
 )
+from crosslens.engine import Progress
 from crosslens.rank import default_score, scorer_of
 from crosslens.similarity import IdSimilarity, Phi, load_similarity
+from crosslens.storage import FloatArray, IntArray, for_spreadsheets, parquet_bytes
+from crosslens.values import Dataset, Embeddings, Relevance, is_inexact, match_ids, positions, spelled_as
 
 
 def ground_truth_of(dataset: Dataset, relevance: Relevance | None) -> Relevance:

@@ -16,13 +16,10 @@ from crosslens.analyze.categories import NO_CATEGORY, TOTAL, Categories, Source
 from crosslens.analyze.options import DIFFICULTY
 from crosslens.analyze.pair_scores import ImageCaptionPairs
 from crosslens.core import (
-    Array,
     Cards,
     Cell,
     Cloud,
-    Dataset,
     Figure,
-    FloatArray,
     InputError,
     PictureCard,
     Presented,
@@ -33,11 +30,11 @@ from crosslens.core import (
     Text,
     UnknownNameError,
     UsageError,
-    json_form,
-    random_stream,
 )
 from crosslens.metrics import format_count
 from crosslens.statistics import COEFFICIENTS, SCALES, BlandAltman, Estimate, bland_altman, correlations, rescaled
+from crosslens.storage import Array, FloatArray, json_form, random_stream
+from crosslens.values import Dataset
 
 CLIPSCORES: Mapping[str, Callable[[FloatArray], FloatArray]] = {
     "cosine": lambda cosines: cosines,

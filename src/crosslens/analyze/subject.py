@@ -9,21 +9,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from crosslens.core import (
-    IMAGE_TO_TEXT,
-    TEXT_TO_IMAGE,
-    Array,
-    Dataset,
-    Embeddings,
-    IntArray,
-    Presented,
-    Progress,
-    Ranking,
-    Registry,
-    Relevance,
-    shown_progress,
-)
+from crosslens.core import Presented, Registry
+from crosslens.engine import Progress, shown_progress
 from crosslens.rank import rank_both, scorer_of
+from crosslens.storage import Array, IntArray
+from crosslens.values import IMAGE_TO_TEXT, TEXT_TO_IMAGE, Dataset, Embeddings, Ranking, Relevance
 
 EncodeTexts = Callable[[Sequence[str]], Array]
 

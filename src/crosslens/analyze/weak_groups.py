@@ -18,26 +18,11 @@ import numpy as np
 import polars as pl
 
 from crosslens.analyze.subject import Planted, Subject, analysis
-from crosslens.core import (
-    IMAGE_TO_TEXT,
-    STATED_SIZE,
-    TEXT_TO_IMAGE,
-    BoolArray,
-    Dataset,
-    Effect,
-    Figure,
-    FloatArray,
-    IntArray,
-    Observation,
-    Presented,
-    Section,
-    Table,
-    Text,
-    finding_kind,
-    random_stream,
-)
+from crosslens.core import STATED_SIZE, Effect, Figure, Observation, Presented, Section, Table, Text, finding_kind
 from crosslens.language import count_words
 from crosslens.metrics import format_count
+from crosslens.storage import BoolArray, FloatArray, IntArray, random_stream
+from crosslens.values import IMAGE_TO_TEXT, TEXT_TO_IMAGE, Dataset
 
 NO_VALUE = "(none)"
 CAPTION_LENGTH = "caption_length"

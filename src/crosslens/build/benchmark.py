@@ -14,7 +14,8 @@ from crosslens.build.descriptions import CANDIDATE, KEPT, SHARP, UNGRAMMATICAL, 
 from crosslens.build.folder import DecisionLog, FolderPage
 from crosslens.build.settings import RecosSettings
 from crosslens.build.verification import BAD, CORRECTION, OK, SHEET, VerificationSheet
-from crosslens.core import Cell, Dataset, FactList, Presented, Section, Table, Text
+from crosslens.core import Cell, FactList, Presented, Section, Table, Text
+from crosslens.values import Dataset
 
 
 @dataclass(frozen=True, eq=False)

@@ -19,17 +19,7 @@ from crosslens.analyze import (
     unit_vectors,
 )
 from crosslens.build.settings import Quotas, RecosSettings, even_quotas
-from crosslens.core import (
-    Array,
-    Dataset,
-    Embeddings,
-    InputError,
-    Progress,
-    UsageError,
-    align_embeddings,
-    argument,
-    positions,
-)
+from crosslens.core import InputError, UsageError, argument
 from crosslens.data import image_files
 from crosslens.encode import (
     IMAGES,
@@ -44,7 +34,10 @@ from crosslens.encode import (
     encode_texts,
     images_from_captions,
 )
+from crosslens.engine import Progress
 from crosslens.language import FACT_READERS, Words
+from crosslens.storage import Array
+from crosslens.values import Dataset, Embeddings, align_embeddings, positions
 
 _IMAGE_SOURCES = (
     f"name an encoder of both, add {argument('text_encoder')} to one that holds the images in the same space, or let "

@@ -18,8 +18,10 @@ from crosslens.build.generators.contents import Annotations
 from crosslens.build.generators.protocol import CONFUSABLE, DESCRIBE, SHARPER, VAGUER, AnswerSource, Request, folded
 from crosslens.build.grammar import GrammarCheck
 from crosslens.build.verification import BAD, CORRECTION, SheetRow, VerificationSheet
-from crosslens.core import Array, Embeddings, UsageError, argument
+from crosslens.core import UsageError, argument
 from crosslens.data import MEMBER_SEPARATOR
+from crosslens.storage import Array
+from crosslens.values import Embeddings
 
 CANDIDATE = "candidate"
 

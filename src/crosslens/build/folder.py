@@ -16,15 +16,10 @@ from typing import Any, ClassVar
 import polars as pl
 
 from crosslens import __version__
-from crosslens.core import (
-    ConflictError,
-    Dataset,
-    FormatVersionError,
-    InputError,
+from crosslens.core import ConflictError, FormatVersionError, InputError, Presented, Section, UsageError
+from crosslens.data import MEMBER_SEPARATOR, RowName, format_suffix, read_image_bytes, read_records, read_table
+from crosslens.storage import (
     Layout,
-    Presented,
-    Section,
-    UsageError,
     Workspace,
     from_spreadsheets,
     other_content,
@@ -33,7 +28,7 @@ from crosslens.core import (
     remove,
     write_text,
 )
-from crosslens.data import MEMBER_SEPARATOR, RowName, format_suffix, read_image_bytes, read_records, read_table
+from crosslens.values import Dataset
 
 RECOS, IMP = "crosslens/recos-decisions", "crosslens/imp-decisions"
 """The format of a log, which tells what was built."""

@@ -16,8 +16,9 @@ if TYPE_CHECKING:
     from crosslens.build.generators.protocol import Generator
     from crosslens.build.grammar import GrammarCheck
     from crosslens.build.verification import VerificationSheet
-    from crosslens.core import Dataset, Embeddings, Progress
     from crosslens.encode import Encoder
+    from crosslens.engine import Progress
+    from crosslens.values import Dataset, Embeddings
 
 
 class BuildKeywords(EncodeKeywords, total=False):

@@ -20,23 +20,10 @@ from crosslens.build.options import RecosKeywords, RecosOptions
 from crosslens.build.selection import ImageSelector, version_dataset
 from crosslens.build.settings import RecosSettings
 from crosslens.build.verification import SHEET, VerificationSheet, read_sheet, sheet_table, unused_verdicts
-from crosslens.core import (
-    DATASET_LAYOUT,
-    FORMS,
-    Dataset,
-    Layout,
-    Notify,
-    UsageError,
-    Workspace,
-    argument,
-    fingerprint,
-    for_spreadsheets,
-    hold_output,
-    positions,
-    tidy_output,
-    workspace,
-)
+from crosslens.core import FORMS, Notify, UsageError, argument
 from crosslens.encode import EncodeOptions, Encoder, load_encoder
+from crosslens.storage import Layout, Workspace, fingerprint, for_spreadsheets, hold_output, tidy_output, workspace
+from crosslens.values import DATASET_LAYOUT, Dataset, positions
 
 VERSIONS = ("v0", "v1", "v2")
 ANSWERS = "answers"

@@ -15,7 +15,8 @@ from crosslens.build.candidates import CandidatePool
 from crosslens.build.descriptions import CANDIDATE, DescriptionEditor, ImageDescription
 from crosslens.build.folder import absolute_file
 from crosslens.build.verification import CORRECTION
-from crosslens.core import Card, Dataset, random_stream
+from crosslens.storage import random_stream
+from crosslens.values import Card, Dataset
 
 _NEIGHBOURS = 10
 """How many images are tried as the confusable of an original: a generator may be asked for texts of each."""

@@ -15,8 +15,10 @@ from typing import Any
 import polars as pl
 
 from crosslens.build.folder import read_columns
-from crosslens.core import Dataset, InputError, fingerprint, reading
+from crosslens.core import InputError, reading
 from crosslens.data import check_known, check_unique, existing_file
+from crosslens.storage import fingerprint
+from crosslens.values import Dataset
 
 SHEET = "verify.csv"
 OK, BAD, CORRECTION = "ok", "bad", "correction"

@@ -39,15 +39,8 @@ from crosslens.cli.console import print_note, print_result
 from crosslens.cli.exit_codes import EXIT_CODES, INTERRUPTED
 from crosslens.cli.flags import flag_spelling, spread_values
 from crosslens.cli.help import CommandHelp
-from crosslens.core import (
-    TRACEBACK_VARIABLE,
-    CrosslensError,
-    MetricNameWarning,
-    UsageError,
-    as_user_error,
-    command_line,
-    is_encodable,
-)
+from crosslens.core import TRACEBACK_VARIABLE, CrosslensError, MetricNameWarning, UsageError, as_user_error
+from crosslens.storage import command_line, is_encodable
 
 Command = Callable[..., Any]
 GROUPS: dict[str, tuple[str, dict[str, Command]]] = {

@@ -16,7 +16,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import crosslens.core as core
-from crosslens.core import NamedCode, duration, printable, printable_json, printable_line, without_secrets
+import crosslens.storage as storage
+from crosslens.core import printable, printable_json, printable_line, without_secrets
+from crosslens.engine import duration
+from crosslens.storage import NamedCode
 
 if TYPE_CHECKING:
     from rich.progress import Progress as RichProgress
@@ -34,7 +37,7 @@ def print_file(content: str) -> None:
 
 def print_json(value: Any) -> None:
     """Print a result as JSON; NaN becomes null."""
-    text = json.dumps(core.json_form(value), indent=2, ensure_ascii=False, allow_nan=False)
+    text = json.dumps(storage.json_form(value), indent=2, ensure_ascii=False, allow_nan=False)
     sys.stdout.write(printable_json(text) + "\n")
 
 
@@ -78,7 +81,7 @@ def check_outputs(*files: Path | None, overwrite: bool) -> None:
     """Raise for the first file or folder that already exists, before the work begins."""
     for file in files:
         if file is not None:
-            core.refuse_existing(file, overwrite)
+            storage.refuse_existing(file, overwrite)
 
 
 def progress_bar() -> Bar | LogLines:

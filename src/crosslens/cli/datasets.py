@@ -14,13 +14,15 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import crosslens.build as build
-import crosslens.core as core
 import crosslens.data as data
 import crosslens.explanations as explanations
 import crosslens.pipeline as pipeline
+import crosslens.storage as storage
+import crosslens.values as value_types
 from crosslens.cli.flags import Flags
-from crosslens.core import NOUNS, InputError, Options, UsageError, option, parse_value, plain_types
+from crosslens.core import InputError, Options, UsageError, option
 from crosslens.data import KnownDataset
+from crosslens.storage import NOUNS, parse_value, plain_types
 
 DATASET_WORDS = '"NAME KEY=VALUE …"|PATH'
 """The metavar of options that name a dataset in one word."""
@@ -77,14 +79,14 @@ class DatasetOptions(Options, group="Reader options"):
         """What is known of the dataset, where it is one with a name."""
         return data.known_dataset(self.dataset) if self.dataset is not None and data.is_known(self.dataset) else None
 
-    def load(self, source: str | None = None) -> core.Dataset:
+    def load(self, source: str | None = None) -> value_types.Dataset:
         """Read the dataset that ``--dataset`` names, or this one."""
         dataset = self.load_if_given(source)
         if dataset is None:
             raise UsageError("missing option --dataset", fix="name a dataset's path, or a reader", option="dataset")
         return dataset
 
-    def load_if_given(self, source: str | None = None) -> core.Dataset | None:
+    def load_if_given(self, source: str | None = None) -> value_types.Dataset | None:
         """Read the dataset; None where no dataset is named, which must then have no options either."""
         source = source or self.dataset
         options = self.reader_options(source)
@@ -107,22 +109,22 @@ def dataset_words(words: str) -> tuple[str, dict[str, Any]]:
     return source, DatasetOptions(data=tuple(pairs)).reader_options(source)
 
 
-def load_dataset_words(words: str, options: DatasetOptions | None = None) -> core.Dataset:
+def load_dataset_words(words: str, options: DatasetOptions | None = None) -> value_types.Dataset:
     """Load what the words name; ``options`` are reader options that were given as flags."""
     options = options or DatasetOptions()
     source, pairs = _split_words(words)
     return replace(options, dataset=None, data=(*pairs, *options.data)).load(source)
 
 
-def served_data(every: Sequence[str]) -> tuple[tuple[core.Dataset, ...], tuple[Path, ...]]:
+def served_data(every: Sequence[str]) -> tuple[tuple[value_types.Dataset, ...], tuple[Path, ...]]:
     """The datasets among the words, and the folders of pictures; of a folder of build imp, its candidates."""
-    loaded: list[core.Dataset] = []
+    loaded: list[value_types.Dataset] = []
     pictures: list[Path] = []
     for words in every:
         folder = Path(words)
         if build.is_imp_folder(folder):
             loaded.append(build.candidate_dataset(folder))
-        elif folder.is_dir() and not (folder / core.HEADER_FILE).exists():
+        elif folder.is_dir() and not (folder / storage.HEADER_FILE).exists():
             pictures.append(folder)
         else:
             loaded.append(load_dataset_words(words))
@@ -142,7 +144,7 @@ def dataset_sources(every: Sequence[str], options: DatasetOptions) -> tuple[pipe
     return tuple(sources)
 
 
-def load_datasets(every: Sequence[str], options: DatasetOptions) -> list[core.Dataset]:
+def load_datasets(every: Sequence[str], options: DatasetOptions) -> list[value_types.Dataset]:
     """Load what each of the words names; reader options as flags are refused for several datasets."""
     _refuse_shared_options(every, options)
     return [load_dataset_words(words, options) for words in every]
@@ -168,7 +170,7 @@ def _split_words(words: str) -> tuple[str, list[str]]:
 
 
 def picture_files(
-    dataset: core.Dataset, runs: Iterable[core.Run] = (), folder: str | Path | None = None
+    dataset: value_types.Dataset, runs: Iterable[value_types.Run] = (), folder: str | Path | None = None
 ) -> dict[str, str]:
     """The image files that exist, by image; a folder that is named must hold them, those of runs are only tried."""
     if folder is not None:
@@ -188,11 +190,11 @@ def picture_files(
     return {}
 
 
-def image_vectors(dataset: core.Dataset, path: str | Path | None) -> core.Embeddings | None:
+def image_vectors(dataset: value_types.Dataset, path: str | Path | None) -> value_types.Embeddings | None:
     """The vectors of a dataset's images in a file, if one is named, in the dataset's order."""
     if path is None:
         return None
-    return core.align_embeddings(data.read_vectors(path, "image"), dataset.image_ids, "image")
+    return value_types.align_embeddings(data.read_vectors(path, "image"), dataset.image_ids, "image")
 
 
 def key_values(flag: str, pairs: Sequence[str], example: str, known: dict[str, str] | None = None) -> dict[str, str]:

@@ -20,19 +20,17 @@ from crosslens.cli.help import COMMON, HELP_ALL
 from crosslens.core import (
     METHOD,
     Declaration,
-    EngineOptions,
     Options,
     Spelling,
     UsageError,
     check_number,
     declarations,
     load_plugin,
-    offline,
     option,
-    trusting,
-    verification,
     without_secrets,
 )
+from crosslens.engine import EngineOptions
+from crosslens.storage import offline, trusting, verification
 
 F = TypeVar("F", bound=Callable[..., Any])
 

@@ -12,6 +12,7 @@ import crosslens.core as core
 import crosslens.explanations as explanations
 import crosslens.pipeline as pipeline
 import crosslens.report as reports
+import crosslens.values as values
 from crosslens.cli.answers import wrote
 from crosslens.cli.console import print_note, print_notes
 from crosslens.cli.datasets import DatasetOptions
@@ -20,14 +21,14 @@ from crosslens.core import CrosslensError, InputError, Presented, UsageError
 _MAX_SHOWN = 5
 
 
-def load_run(folder: Path) -> core.Run:
+def load_run(folder: Path) -> values.Run:
     """The run in a folder, or at an address; where there is none, the error names the runs that may be meant."""
     if core.address_of(folder):
-        return core.Run.load(folder)
+        return values.Run.load(folder)
     try:
-        return core.Run.load(folder)
+        return values.Run.load(folder)
     except InputError as error:
-        if (folder / core.RUN_FILE).exists() or error.code == "locked":
+        if (folder / values.RUN_FILE).exists() or error.code == "locked":
             raise
         if reports.holds_results(folder):
             raise InputError(
@@ -46,7 +47,9 @@ def load_run(folder: Path) -> core.Run:
         raise InputError(problem, file=folder, expected="a run folder, as evaluate -o writes it", fix=fix) from error
 
 
-def load_runs(folders: Sequence[Path], columns: Path | None = None, *, with_published: bool = False) -> list[core.Run]:
+def load_runs(
+    folders: Sequence[Path], columns: Path | None = None, *, with_published: bool = False
+) -> list[values.Run]:
     """The runs in folders, with the columns of a table beside their own; notes are printed once.
 
     ``with_published``: results of mteb and CLIP_benchmark may be among them, and are behind the runs.
@@ -62,7 +65,7 @@ def load_runs(folders: Sequence[Path], columns: Path | None = None, *, with_publ
     return [run for run, _ in added]
 
 
-def check_same_captions(runs: Mapping[str, core.Run]) -> None:
+def check_same_captions(runs: Mapping[str, values.Run]) -> None:
     """Raise for runs over different captions: drawn datasets, or splits, may have the same ids."""
     fingerprints = [(run.provenance.get("dataset") or {}).get("fingerprint") for run in runs.values()]
     (first, baseline), *others = runs.items()
@@ -81,7 +84,7 @@ def check_same_captions(runs: Mapping[str, core.Run]) -> None:
             )  # fmt: skip
 
 
-def dataset_of_run(run: core.Run, source: DatasetOptions) -> core.Dataset:
+def dataset_of_run(run: values.Run, source: DatasetOptions) -> values.Dataset:
     """The dataset that the flags name, or the run's recipe; a note says where that has changed since."""
     options = source.reader_options()
     dataset = explanations.dataset_of_run(run, source.dataset, **options)
@@ -129,12 +132,12 @@ def drops_by_column(study: pipeline.Robustness, by: str | None, columns: Path) -
 
 
 def _runs_in(folder: Path) -> list[str]:
-    return sorted(str(file.parent) for file in folder.glob(f"*/{core.RUN_FILE}")) if folder.is_dir() else []
+    return sorted(str(file.parent) for file in folder.glob(f"*/{values.RUN_FILE}")) if folder.is_dir() else []
 
 
 def run_written_at(output: Path | None) -> int | None:
     """When the run in a folder was written; None where there is none yet."""
-    file = None if output is None else output / core.RUN_FILE
+    file = None if output is None else output / values.RUN_FILE
     return file.stat().st_mtime_ns if file is not None and file.exists() else None
 
 
@@ -142,7 +145,7 @@ def run_written_at(output: Path | None) -> int | None:
 class EvaluatedRun(Presented):
     """A run as the command shows it that made it: what is noted about it has been said on standard error."""
 
-    run: core.Run
+    run: values.Run
     notes: tuple[str, ...]
 
     @property
@@ -159,7 +162,7 @@ class EvaluatedRun(Presented):
         return {**self.run.as_dict(), "notes": list(self.notes)}
 
 
-def evaluated_run(run: core.Run, output: Path | None, unchanged: bool, name: str | None = None) -> EvaluatedRun:
+def evaluated_run(run: values.Run, output: Path | None, unchanged: bool, name: str | None = None) -> EvaluatedRun:
     """The answer of a command that made a run, or found it complete: then :func:`run_written_at` is as it was.
 
     ``name`` is the name in the command.

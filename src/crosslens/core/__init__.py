@@ -1,4 +1,4 @@
-"""The values that flow through crosslens, and the few things all of them need."""
+"""What every package speaks in: errors, options, registries, and the parts that results are shown by."""
 
 from crosslens.core.lazy import lazy_names
 

@@ -1,78 +1,16 @@
 from crosslens.core.addresses import (
+    ADDRESS as ADDRESS,
     address_of as address_of,
     harmless as harmless,
     host_of as host_of,
+    is_hidden as is_hidden,
     is_remote as is_remote,
     without_secrets as without_secrets,
 )
-from crosslens.core.arrays import (
-    NPZ_ERRORS as NPZ_ERRORS,
-    Array as Array,
-    BoolArray as BoolArray,
-    FloatArray as FloatArray,
-    IntArray as IntArray,
-    PackedArray as PackedArray,
-    content_kind as content_kind,
-    frozen as frozen,
-    open_array as open_array,
-    open_npz as open_npz,
-    read_cached_array as read_cached_array,
-    require_entries as require_entries,
-    unpacked_size as unpacked_size,
-    write_cached_array as write_cached_array,
-)
-from crosslens.core.blocks import (
-    ArrayBlocks as ArrayBlocks,
-    FlatBlocks as FlatBlocks,
-    PatchedBlocks as PatchedBlocks,
-    SelectedBlocks as SelectedBlocks,
-    ShardedBlocks as ShardedBlocks,
-    VectorBlocks as VectorBlocks,
-    as_blocks as as_blocks,
-    block_parts as block_parts,
-    each_block as each_block,
-    select_rows as select_rows,
-)
-from crosslens.core.chat import (
-    MEDIA as MEDIA,
-    WORKERS as WORKERS,
-    Cancelled as Cancelled,
-    Endpoint as Endpoint,
-    InvalidAnswer as InvalidAnswer,
-    Message as Message,
-    Reading as Reading,
-    RecordedAnswers as RecordedAnswers,
-    Tokens as Tokens,
-    answers_of as answers_of,
-    parse_answer as parse_answer,
-    picture_file_url as picture_file_url,
-    picture_url as picture_url,
-    read_address as read_address,
-)
-from crosslens.core.dataset import (
-    DATASET_LAYOUT as DATASET_LAYOUT,
-    OBJECT_COLUMNS as OBJECT_COLUMNS,
-    RELATION_COLUMNS as RELATION_COLUMNS,
-    Card as Card,
-    Dataset as Dataset,
-)
-from crosslens.core.embeddings import (
-    EMBEDDINGS_LAYOUT as EMBEDDINGS_LAYOUT,
-    Embeddings as Embeddings,
-    align_embeddings as align_embeddings,
-    as_array as as_array,
-    check_vectors as check_vectors,
-    joined_vectors as joined_vectors,
-    zero_vectors as zero_vectors,
-)
-from crosslens.core.engine import (
-    Engine as Engine,
-    EngineOptions as EngineOptions,
-    LocalEngine as LocalEngine,
-    current_engine as current_engine,
-    torch_device as torch_device,
-    torch_devices as torch_devices,
-    use_engine as use_engine,
+from crosslens.core.cores import (
+    available_cores as available_cores,
+    core_limit as core_limit,
+    limit_cores as limit_cores,
 )
 from crosslens.core.errors import (
     ConflictError as ConflictError,
@@ -84,7 +22,6 @@ from crosslens.core.errors import (
     Spelling as Spelling,
     UnknownNameError as UnknownNameError,
     UsageError as UsageError,
-    UserCodeError as UserCodeError,
     argument as argument,
     needs_extra as needs_extra,
     reading as reading,
@@ -101,73 +38,7 @@ from crosslens.core.findings import (
     Precision as Precision,
     finding_kind as finding_kind,
 )
-from crosslens.core.hashing import (
-    HEADER_FILE as HEADER_FILE,
-    Manifest as Manifest,
-    derive_seed as derive_seed,
-    file_fingerprint as file_fingerprint,
-    fingerprint as fingerprint,
-    is_verifying as is_verifying,
-    random_stream as random_stream,
-    sealed as sealed,
-    unsealed as unsealed,
-    verification as verification,
-)
-from crosslens.core.ids import (
-    ESCAPED_ON_LINES as ESCAPED_ON_LINES,
-    Ids as Ids,
-    ImageName as ImageName,
-    as_ids as as_ids,
-    distinct_names as distinct_names,
-    escape_ids as escape_ids,
-    escape_note as escape_note,
-    images_below as images_below,
-    listed_id as listed_id,
-    match_ids as match_ids,
-    positions as positions,
-    spelled_as as spelled_as,
-    unescape_ids as unescape_ids,
-    unknown_images as unknown_images,
-    without_image_ending as without_image_ending,
-)
-from crosslens.core.input_files import (
-    ASPECT_RATIO as ASPECT_RATIO,
-    CAPTION_CHARACTERS as CAPTION_CHARACTERS,
-    DELIMITERS as DELIMITERS,
-    DEVICE_BYTES as DEVICE_BYTES,
-    IMAGE_BYTES as IMAGE_BYTES,
-    IMAGE_PIXELS as IMAGE_PIXELS,
-    LIMITS as LIMITS,
-    MEMBER_BYTES as MEMBER_BYTES,
-    PIXELS_IN_FLIGHT as PIXELS_IN_FLIGHT,
-    UNPACKED_BYTES as UNPACKED_BYTES,
-    VECTOR_BYTES as VECTOR_BYTES,
-    Limit as Limit,
-    csv_delimiter as csv_delimiter,
-    decode as decode,
-    is_encodable as is_encodable,
-    is_finite_number as is_finite_number,
-    parse_json as parse_json,
-    read_json_file as read_json_file,
-    read_parquet_file as read_parquet_file,
-    read_text_file as read_text_file,
-    regular_bytes as regular_bytes,
-    require_regular as require_regular,
-)
 from crosslens.core.lazy import lazy_names as lazy_names
-from crosslens.core.long_work import (
-    Progress as Progress,
-    SilentProgress as SilentProgress,
-    available_cores as available_cores,
-    core_limit as core_limit,
-    duration as duration,
-    in_threads as in_threads,
-    note_resumed as note_resumed,
-    one_blas_thread as one_blas_thread,
-    shown_progress as shown_progress,
-    stage as stage,
-    wait_for_all as wait_for_all,
-)
 from crosslens.core.options import (
     GROUPS as GROUPS,
     METHOD as METHOD,
@@ -178,28 +49,6 @@ from crosslens.core.options import (
     declarations as declarations,
     option as option,
     refuse_unknown as refuse_unknown,
-)
-from crosslens.core.output import (
-    Layout as Layout,
-    Workspace as Workspace,
-    atomic_file as atomic_file,
-    atomic_folder as atomic_folder,
-    being_written as being_written,
-    cache_folder as cache_folder,
-    hold_output as hold_output,
-    is_empty as is_empty,
-    link_tree as link_tree,
-    open_own as open_own,
-    other_content as other_content,
-    read_whole as read_whole,
-    refuse_existing as refuse_existing,
-    remove as remove,
-    remove_abandoned as remove_abandoned,
-    require_own as require_own,
-    state_of as state_of,
-    tidy_output as tidy_output,
-    workspace as workspace,
-    write_text as write_text,
 )
 from crosslens.core.parts.cards import (
     Cards as Cards,
@@ -213,7 +62,6 @@ from crosslens.core.parts.cards import (
     TextDiff as TextDiff,
 )
 from crosslens.core.parts.charts import (
-    TONE_SIGNS as TONE_SIGNS,
     Bars as Bars,
     Chart as Chart,
     Cloud as Cloud,
@@ -263,29 +111,7 @@ from crosslens.core.parts.tables import (
     Text as Text,
     cell_text as cell_text,
 )
-from crosslens.core.ranking import (
-    LARGEST_WHOLE as LARGEST_WHOLE,
-    UNRANKED as UNRANKED,
-    RankedLists as RankedLists,
-    Ranking as Ranking,
-    as_top_scores as as_top_scores,
-    first_inexact as first_inexact,
-    inexact_score as inexact_score,
-    is_inexact as is_inexact,
-)
-from crosslens.core.ray_engine import missing_on_node as missing_on_node
 from crosslens.core.registry import Entry as Entry, Registry as Registry
-from crosslens.core.relevance import (
-    IMAGE_TO_TEXT as IMAGE_TO_TEXT,
-    TEXT_TO_IMAGE as TEXT_TO_IMAGE,
-    Relevance as Relevance,
-)
-from crosslens.core.remote import (
-    is_prepared as is_prepared,
-    local_copy as local_copy,
-    local_output as local_output,
-    require_openable as require_openable,
-)
 from crosslens.core.rendering import (
     PAGE_WIDTH as PAGE_WIDTH,
     Grid as Grid,
@@ -300,71 +126,6 @@ from crosslens.core.rendering import (
     to_stderr as to_stderr,
     two_columns as two_columns,
     well_formed as well_formed,
-)
-from crosslens.core.resumable import ResumableFolder as ResumableFolder
-from crosslens.core.run import (
-    ASSUMED_FACTS as ASSUMED_FACTS,
-    BOTH as BOTH,
-    DIRECTION_LABELS as DIRECTION_LABELS,
-    METRIC_NAMES as METRIC_NAMES,
-    QUERIES_FILE as QUERIES_FILE,
-    RECIPE_FILE as RECIPE_FILE,
-    RUN_FILE as RUN_FILE,
-    RUN_LAYOUT as RUN_LAYOUT,
-    MetricFacts as MetricFacts,
-    MetricValues as MetricValues,
-    Run as Run,
-    Statistic as Statistic,
-    Unit as Unit,
-    check_stored_protocol as check_stored_protocol,
-    read_facts as read_facts,
-    split_name as split_name,
-    stored_facts as stored_facts,
-)
-from crosslens.core.settings import (
-    BARE_KEY as BARE_KEY,
-    EXPECTED as EXPECTED,
-    NOUNS as NOUNS,
-    SettingsFile as SettingsFile,
-    parse_toml as parse_toml,
-    parse_value as parse_value,
-    plain_types as plain_types,
-    typed as typed,
-)
-from crosslens.core.sources import (
-    ONE_SOURCE as ONE_SOURCE,
-    excluding_sources as excluding_sources,
-    given_sources as given_sources,
-    require_one_source as require_one_source,
-)
-from crosslens.core.storage import (
-    FORMAT_VERSION as FORMAT_VERSION,
-    folder_layout as folder_layout,
-    for_spreadsheets as for_spreadsheets,
-    from_spreadsheets as from_spreadsheets,
-    json_form as json_form,
-    mapped_array as mapped_array,
-    parquet_bytes as parquet_bytes,
-    read_folder as read_folder,
-    read_header as read_header,
-    read_manifest as read_manifest,
-    write_folder as write_folder,
-    write_header as write_header,
-    write_parts as write_parts,
-)
-from crosslens.core.trust import (
-    NamedCode as NamedCode,
-    TrustCode as TrustCode,
-    UntrustedCodeError as UntrustedCodeError,
-    command_line as command_line,
-    fetching_nothing as fetching_nothing,
-    giving as giving,
-    is_offline as is_offline,
-    named_by as named_by,
-    offline as offline,
-    permit_host as permit_host,
-    require_trust as require_trust,
-    trusting as trusting,
 )
 from crosslens.core.user_code import (
     TRACEBACK_VARIABLE as TRACEBACK_VARIABLE,

@@ -9,8 +9,9 @@ from typing import Any
 
 import polars as pl
 
-from crosslens.core import Dataset, FactList, Presented, Section, Text
+from crosslens.core import FactList, Presented, Section, Text
 from crosslens.language import count_words
+from crosslens.values import Dataset
 
 _MOST_GROUPS = 100
 _MOST_BINS = 12

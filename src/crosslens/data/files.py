@@ -19,16 +19,8 @@ from itertools import islice
 from pathlib import Path
 from typing import IO, Any, cast
 
-from crosslens.core import (
-    MEMBER_BYTES,
-    UNPACKED_BYTES,
-    InputError,
-    atomic_file,
-    decode,
-    parse_json,
-    reading,
-    require_regular,
-)
+from crosslens.core import InputError, reading
+from crosslens.storage import MEMBER_BYTES, UNPACKED_BYTES, atomic_file, decode, parse_json, require_regular
 
 _GZIP_MAGIC = b"\x1f\x8b"
 _INCOMPLETE = "fetch or write the file again: it may be cut off or damaged"

@@ -29,23 +29,18 @@ from typing import Any
 
 import polars as pl
 
-from crosslens.core import (
+from crosslens.core import CrosslensError, InputError, argument, needs_extra, reading, where_option
+from crosslens.data.files import TAR_ERRORS, copy_unpacked, open_tar, unpacking
+from crosslens.storage import (
     ASPECT_RATIO,
     IMAGE_BYTES,
     IMAGE_PIXELS,
     MEMBER_BYTES,
     PIXELS_IN_FLIGHT,
-    CrosslensError,
-    Dataset,
-    InputError,
-    argument,
-    needs_extra,
-    reading,
     regular_bytes,
     require_regular,
-    where_option,
 )
-from crosslens.data.files import TAR_ERRORS, copy_unpacked, open_tar, unpacking
+from crosslens.values import Dataset
 
 _FORMATS = ("JPEG", "PNG", "WEBP", "GIF", "BMP", "PPM", "TIFF", "JPEG2000", "AVIF")
 """Of others, Pillow decodes icons before their size can be checked, and hands EPS to another program."""

@@ -17,24 +17,7 @@ from typing import Any, Literal
 import numpy as np
 import polars as pl
 
-from crosslens.core import (
-    IMAGE_TO_TEXT,
-    TEXT_TO_IMAGE,
-    Array,
-    BoolArray,
-    Dataset,
-    FloatArray,
-    InputError,
-    IntArray,
-    MissingExtraError,
-    Relevance,
-    UnknownNameError,
-    UsageError,
-    argument,
-    frozen,
-    reading,
-    without_image_ending,
-)
+from crosslens.core import InputError, MissingExtraError, UnknownNameError, UsageError, argument, reading
 from crosslens.data.files import format_stem, format_suffix, numbered_lines, read_json, read_lines
 from crosslens.data.rankings import read_qrels
 from crosslens.data.rows import (
@@ -51,6 +34,8 @@ from crosslens.data.rows import (
     wrong_width,
 )
 from crosslens.data.vectors import read_array
+from crosslens.storage import Array, BoolArray, FloatArray, IntArray, frozen
+from crosslens.values import IMAGE_TO_TEXT, TEXT_TO_IMAGE, Dataset, Relevance, without_image_ending
 
 KINDS = {"eccv": "eccv", "cxc": "cxc", "coco": "original"}
 _SPLIT = "coco_test_ids.npy"

@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from crosslens.core import HEADER_FILE, InputError, UnknownNameError, UsageError, argument
+from crosslens.core import InputError, UnknownNameError, UsageError, argument
+from crosslens.storage import HEADER_FILE
 
 
 @dataclass(frozen=True)

@@ -17,26 +17,12 @@ from numbers import Integral, Real
 from pathlib import Path
 from typing import Any, get_args, get_type_hints
 
-from crosslens.core import (
-    HEADER_FILE,
-    NOUNS,
-    Dataset,
-    Entry,
-    InputError,
-    Registry,
-    UnknownNameError,
-    UsageError,
-    being_written,
-    call_function,
-    parse_value,
-    plain_types,
-    read_whole,
-    reading,
-    wrong_code,
-)
+from crosslens.core import Entry, InputError, Registry, UnknownNameError, UsageError, call_function, reading, wrong_code
 from crosslens.data.files import existing_file, format_suffix, read_json, read_lines
 from crosslens.data.known import DATA_FOLDER, KNOWN, find_known, is_known, known_dataset, require_captions
 from crosslens.data.variants import EXTRA_IMAGES, read_image_names
+from crosslens.storage import HEADER_FILE, NOUNS, being_written, parse_value, plain_types, read_whole
+from crosslens.values import Dataset
 
 Reader = Callable[..., Dataset]
 

@@ -3,7 +3,7 @@
 TREC files are read in columns: runs (``query Q0 item rank score system``) and qrels (``query 0 item grade``). What
 trec_eval reads is read here: blank lines and lines that begin with ``#`` are skipped, text after the system of a run is
 ignored, and a grade below 0 is no judgement. Unlike trec_eval, ties follow the rank column, and a file of two systems
-is refused. Ids with white space are escaped (:func:`crosslens.core.escape_ids`).
+is refused. Ids with white space are escaped (:func:`crosslens.values.escape_ids`).
 
 JSON is ``{query: [ids]}`` or ``{query: {id: number}}`` (as ranx writes it); JSON lines hold one query each.
 """
@@ -21,28 +21,22 @@ from typing import Any, TypeGuard
 import numpy as np
 import polars as pl
 
-from crosslens.core import (
+from crosslens.core import InputError, UsageError, reading, to_stderr
+from crosslens.data.files import existing_file, format_stem, format_suffix, read_bytes, read_json, writing_bytes
+from crosslens.data.rows import TABLE_SUFFIXES, check_ids, check_unique, read_records, wrong_width
+from crosslens.storage import Array, decode, is_finite_number, parse_json
+from crosslens.values import (
     LARGEST_WHOLE,
     UNRANKED,
-    Array,
     Ids,
-    InputError,
     RankedLists,
     Ranking,
     Relevance,
-    UsageError,
-    decode,
     escape_ids,
     escape_note,
-    is_finite_number,
     is_inexact,
-    parse_json,
-    reading,
-    to_stderr,
     unescape_ids,
 )
-from crosslens.data.files import existing_file, format_stem, format_suffix, read_bytes, read_json, writing_bytes
-from crosslens.data.rows import TABLE_SUFFIXES, check_ids, check_unique, read_records, wrong_width
 
 _RUN = {
     "query": pl.String,

@@ -16,23 +16,19 @@ from typing import Any, NamedTuple
 
 import polars as pl
 
-from crosslens.core import (
+from crosslens.core import InputError, UnknownNameError, UsageError, argument, reading
+from crosslens.data.files import existing_file, format_suffix, numbered_lines, read_text
+from crosslens.storage import (
     CAPTION_CHARACTERS,
     DELIMITERS,
-    OBJECT_COLUMNS,
-    InputError,
-    UnknownNameError,
-    UsageError,
-    argument,
     csv_delimiter,
     from_spreadsheets,
     is_encodable,
     is_finite_number,
     parse_json,
     read_parquet_file,
-    reading,
 )
-from crosslens.data.files import existing_file, format_suffix, numbered_lines, read_text
+from crosslens.values import OBJECT_COLUMNS
 
 RowName = Callable[[int], int | str]
 """From the index of a row to its name in a message: ``line 17``, ``annotation 16``, row 16."""

@@ -9,7 +9,7 @@ from typing import Any
 
 import polars as pl
 
-from crosslens.core import Dataset, ImageName, InputError, UnknownNameError, images_below, reading, unknown_images
+from crosslens.core import InputError, UnknownNameError, reading
 from crosslens.data.files import existing_file, format_stem, format_suffix, numbered_lines, read_json
 from crosslens.data.rows import (
     IMAGE_COLUMNS,
@@ -23,6 +23,7 @@ from crosslens.data.rows import (
     split_lines,
     text_table,
 )
+from crosslens.values import Dataset, ImageName, images_below, unknown_images
 
 EXTRA_IMAGES = "extra_images"
 """The option of every dataset that names them."""

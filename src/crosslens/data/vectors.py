@@ -34,41 +34,36 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 import polars as pl
 
-from crosslens.core import (
+from crosslens.core import InputError, is_remote, needs_extra, reading
+from crosslens.data.files import existing_file
+from crosslens.data.rows import RowName, check_ids, check_unique, number_within, readable_parquet
+from crosslens.storage import (
     HEADER_FILE,
     NPZ_ERRORS,
     UNPACKED_BYTES,
     Array,
     ArrayBlocks,
-    Embeddings,
-    Ids,
-    InputError,
     PackedArray,
     ShardedBlocks,
     VectorBlocks,
-    as_ids,
     cache_folder,
     content_kind,
     decode,
     file_fingerprint,
     fingerprint,
     frozen,
-    is_remote,
     local_copy,
     mapped_array,
-    needs_extra,
     open_array,
     open_npz,
     parse_json,
     read_cached_array,
     read_parquet_file,
-    reading,
     state_of,
     unpacked_size,
     write_cached_array,
 )
-from crosslens.data.files import existing_file
-from crosslens.data.rows import RowName, check_ids, check_unique, number_within, readable_parquet
+from crosslens.values import Embeddings, Ids, as_ids
 
 LIST_SUFFIXES = (".parquet", ".arrow", ".feather", ".ipc")
 _SUFFIXES = (".npz", ".safetensors", ".pt", ".pth", *LIST_SUFFIXES)

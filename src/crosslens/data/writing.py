@@ -10,8 +10,10 @@ from typing import Any
 
 import polars as pl
 
-from crosslens.core import Dataset, Registry, UsageError, argument, refuse_existing
+from crosslens.core import Registry, UsageError, argument
 from crosslens.data.files import format_suffix, writing_text
+from crosslens.storage import refuse_existing
+from crosslens.values import Dataset
 
 WRITERS: Registry[Callable[..., None]] = Registry("output format", "writers", ("crosslens.data.writers",))
 """Functions of a dataset and a path. Details: ``loses(dataset, path, images)`` gives phrases for what the format cannot

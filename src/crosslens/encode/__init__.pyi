@@ -1,6 +1,21 @@
 from crosslens.encode.adapters.user_models import require_trusted_model as require_trusted_model
 from crosslens.encode.batches import as_picture as as_picture, decode_image as decode_image, read_ahead as read_ahead
 from crosslens.encode.cache import Cache as Cache
+from crosslens.encode.chat import (
+    WORKERS as WORKERS,
+    Cancelled as Cancelled,
+    Endpoint as Endpoint,
+    InvalidAnswer as InvalidAnswer,
+    Message as Message,
+    Reading as Reading,
+    RecordedAnswers as RecordedAnswers,
+    Tokens as Tokens,
+    answers_of as answers_of,
+    parse_answer as parse_answer,
+    picture_file_url as picture_file_url,
+    picture_url as picture_url,
+    read_address as read_address,
+)
 from crosslens.encode.encoder import (
     ENCODERS as ENCODERS,
     IMAGES as IMAGES,
@@ -38,8 +53,13 @@ from crosslens.encode.pairs import (
     score_texts as score_texts,
 )
 from crosslens.encode.similarity import word_encoder as word_encoder
+from crosslens.encode.sources import (
+    ONE_SOURCE as ONE_SOURCE,
+    excluding_sources as excluding_sources,
+    given_sources as given_sources,
+    require_one_source as require_one_source,
+)
 from crosslens.encode.stream import (
-    Encoded as Encoded,
     StoredEmbeddings as StoredEmbeddings,
     caption_rows as caption_rows,
     encode_captions as encode_captions,

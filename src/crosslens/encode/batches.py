@@ -22,11 +22,13 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
-from crosslens.core import PIXELS_IN_FLIGHT, Array, CrosslensError, Engine, InputError, UsageError, argument
+from crosslens.core import CrosslensError, InputError, UsageError, argument
 from crosslens.data import REPAIR_IMAGE, read_image_bytes, readable_picture
 from crosslens.encode.cache import key_of
 from crosslens.encode.encoder import IMAGES, METHODS, TEXTS, load_encoder, loaded_as, map_path
 from crosslens.encode.options import EncodeOptions
+from crosslens.engine import Engine
+from crosslens.storage import PIXELS_IN_FLIGHT, Array
 
 T = TypeVar("T")
 R = TypeVar("R")

@@ -19,22 +19,19 @@ from pathlib import Path
 
 import numpy as np
 
-from crosslens.core import (
+from crosslens.core import InputError, Notify, argument, to_stderr
+from crosslens.storage import (
     NPZ_ERRORS,
     Array,
-    InputError,
-    Notify,
-    argument,
     atomic_file,
     cache_folder,
-    check_vectors,
     fingerprint,
     open_npz,
     read_json_file,
     remove_abandoned,
-    to_stderr,
     write_text,
 )
+from crosslens.values import check_vectors
 
 SHARD_ITEMS = 1_024
 """A shard is written as soon as it holds so many vectors; a killed process loses at most so many and a batch."""

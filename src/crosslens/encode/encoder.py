@@ -14,23 +14,21 @@ from typing import Any, Protocol, Unpack, runtime_checkable
 import numpy as np
 
 from crosslens.core import (
-    Array,
     CrosslensError,
     MissingExtraError,
-    Progress,
     Registry,
     UnknownNameError,
     UsageError,
     argument,
     call_function,
     needs_extra,
-    offline,
-    read_json_file,
     where_option,
 )
 from crosslens.encode.cache import Cache, EmbeddingStore
 from crosslens.encode.options import EncodeKeywords, EncodeOptions
+from crosslens.engine import Progress
 from crosslens.rank import unit_rows
+from crosslens.storage import Array, offline, read_json_file
 
 IMAGES, TEXTS = "images", "texts"
 _LOADED_AS = "_crosslens_loaded_as"

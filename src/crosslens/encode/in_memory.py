@@ -8,10 +8,11 @@ from inspect import isroutine
 from types import SimpleNamespace
 from typing import Any
 
-from crosslens.core import Array, UsageError, call_function
+from crosslens.core import UsageError, call_function
 from crosslens.encode.batches import as_pictures
 from crosslens.encode.encoder import IMAGES, METHODS, TEXTS, CallableEncoder, Encoder, as_array, no_encoder
 from crosslens.encode.loading import longest_text, tokenized
+from crosslens.storage import Array
 
 _MODULE_METHODS = {IMAGES: ("encode_image", "get_image_features"), TEXTS: ("encode_text", "get_text_features")}
 """What open_clip's models and those of transformers call it."""

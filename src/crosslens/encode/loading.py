@@ -20,18 +20,11 @@ from pathlib import Path
 from threading import Thread
 from typing import Any, NamedTuple
 
-from crosslens.core import (
-    Array,
-    CrosslensError,
-    InputError,
-    UsageError,
-    file_fingerprint,
-    is_offline,
-    read_json_file,
-    torch_device,
-)
+from crosslens.core import CrosslensError, InputError, UsageError
 from crosslens.encode.encoder import ENCODERS, import_library, name_of, require_library
 from crosslens.encode.options import EncodeOptions
+from crosslens.engine import torch_device
+from crosslens.storage import Array, file_fingerprint, is_offline, read_json_file
 
 _WEIGHTS = (".safetensors", ".bin", ".onnx")
 _MODEL_FILES = (*_WEIGHTS, ".json", ".txt", ".model")

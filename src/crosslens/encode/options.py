@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict
 
-from crosslens.core import Notify, Options, Progress, UsageError, option, to_stderr
+from crosslens.core import Notify, Options, UsageError, option, to_stderr
+from crosslens.engine import Progress
 
 if TYPE_CHECKING:
     from crosslens.encode.cache import Cache

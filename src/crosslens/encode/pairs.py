@@ -10,29 +10,17 @@ from typing import Any, Protocol, Unpack
 
 import numpy as np
 
-from crosslens.core import (
-    Array,
-    CrosslensError,
-    Dataset,
-    InputError,
-    Progress,
-    Ranking,
-    Registry,
-    UsageError,
-    current_engine,
-    fingerprint,
-    missing_on_node,
-    offline,
-    shown_progress,
-    stage,
-)
+from crosslens.core import CrosslensError, InputError, Registry, UsageError
 from crosslens.data import image_files, outer_file
 from crosslens.encode.batches import PAIRS, Batches, ModelToLoad, file_key, in_groups, read_ahead, uses_gpu
 from crosslens.encode.cache import Cache, EmbeddingStore, key_of
 from crosslens.encode.encoder import DivisibleScorer, FeatureReader, MatrixScorer, note_origin, open_store, split_model
 from crosslens.encode.options import EncodeKeywords, EncodeOptions, StreamKeywords
 from crosslens.encode.stream import encode_images, feature_key
+from crosslens.engine import Progress, current_engine, missing_on_node, shown_progress, stage
 from crosslens.rank import rerank
+from crosslens.storage import Array, fingerprint, offline
+from crosslens.values import Dataset, Ranking
 
 _Pair = tuple[Any, str]
 """An image (a picture, a path or features), and a text."""

@@ -9,17 +9,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from crosslens.core import (
-    Array,
-    CrosslensError,
-    MissingExtraError,
-    Progress,
-    UsageError,
-    available_cores,
-    read_json_file,
-    shown_progress,
-    stage,
-)
+from crosslens.core import CrosslensError, MissingExtraError, UsageError, available_cores
 from crosslens.encode.adapters.onnx import token_counts
 from crosslens.encode.batches import Batches
 from crosslens.encode.cache import Cache
@@ -36,6 +26,7 @@ from crosslens.encode.encoder import (
 from crosslens.encode.loading import PACKAGED_MODELS, Compute, folder_revision, load_part, package_folder
 from crosslens.encode.options import EncodeOptions
 from crosslens.encode.stream import encode_texts
+from crosslens.engine import Progress, shown_progress, stage
 from crosslens.similarity import (
     SIMILARITIES,
     CacheChoice,
@@ -49,6 +40,7 @@ from crosslens.similarity import (
     packaged_semantic_fits,
     semantic_fits,
 )
+from crosslens.storage import Array, read_json_file
 
 MINILM, PARAPHRASE = "all-MiniLM-L6-v2", "paraphrase-MiniLM-L3-v2"
 BOTH = f"{MINILM}+{PARAPHRASE}"

@@ -17,32 +17,7 @@ from typing import Any, NamedTuple, NoReturn, TypeAlias, Unpack
 
 import numpy as np
 
-from crosslens.core import (
-    DATASET_LAYOUT,
-    EMBEDDINGS_LAYOUT,
-    HEADER_FILE,
-    Array,
-    ConflictError,
-    CrosslensError,
-    Dataset,
-    Embeddings,
-    Engine,
-    InputError,
-    Layout,
-    Progress,
-    UsageError,
-    align_embeddings,
-    argument,
-    atomic_folder,
-    check_vectors,
-    current_engine,
-    fingerprint,
-    missing_on_node,
-    shown_progress,
-    stage,
-    tidy_output,
-    zero_vectors,
-)
+from crosslens.core import ConflictError, CrosslensError, InputError, UsageError, argument
 from crosslens.data import REPAIR_IMAGE, PixelBudget, image_files, outer_file, read_image_bytes
 from crosslens.encode.batches import (
     Batches,
@@ -59,6 +34,17 @@ from crosslens.encode.batches import (
 from crosslens.encode.cache import Cache, EmbeddingStore, key_of
 from crosslens.encode.encoder import IMAGES, METHODS, TEXTS, Encoder, FeatureReader, label, open_store, require_modality
 from crosslens.encode.options import StreamKeywords
+from crosslens.engine import Engine, Progress, current_engine, missing_on_node, shown_progress, stage
+from crosslens.storage import HEADER_FILE, Array, Layout, atomic_folder, fingerprint, tidy_output
+from crosslens.values import (
+    DATASET_LAYOUT,
+    EMBEDDINGS_LAYOUT,
+    Dataset,
+    Embeddings,
+    align_embeddings,
+    check_vectors,
+    zero_vectors,
+)
 
 _FILES_AT_ONCE = 256
 """Files whose keys a task reads."""

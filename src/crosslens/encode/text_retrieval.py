@@ -16,21 +16,13 @@ from typing import Any, Protocol, Unpack
 import numpy as np
 import polars as pl
 
-from crosslens.core import (
-    Array,
-    Dataset,
-    Embeddings,
-    InputError,
-    Registry,
-    UsageError,
-    argument,
-    match_ids,
-    where_option,
-)
+from crosslens.core import InputError, Registry, UsageError, argument, where_option
 from crosslens.encode.encoder import TEXTS, Encoder, label, require_modality
 from crosslens.encode.loading import PretrainedModel, ids_and_mask
 from crosslens.encode.options import EACH, MEAN, EncodeOptions, StreamKeywords, query_choice
 from crosslens.encode.stream import caption_rows, encode_captions, encode_texts
+from crosslens.storage import Array
+from crosslens.values import Dataset, Embeddings, match_ids
 
 _BATCH, _LONGEST = 16, 64  # texts written at once, and the tokens of each
 

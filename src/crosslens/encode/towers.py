@@ -12,24 +12,22 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from crosslens.core import (
-    Array,
-    Progress,
-    UsageError,
-    cache_folder,
-    fingerprint,
-    mapped_array,
-    open_array,
-    read_cached_array,
-    shown_progress,
-    stage,
-    write_cached_array,
-)
+from crosslens.core import UsageError
 from crosslens.encode.adapters.torch_encoders import ARCHITECTURES, Architecture, hub_name, patch_counts, vectors_of
 from crosslens.encode.batches import as_picture, as_pictures, file_key, read_ahead
 from crosslens.encode.encoder import ENCODERS, is_local, require_library
 from crosslens.encode.loading import check_type, find_model, load_part, longest_text, model_type_of, tokenized
 from crosslens.encode.options import EncodeOptions
+from crosslens.engine import Progress, shown_progress, stage
+from crosslens.storage import (
+    Array,
+    cache_folder,
+    fingerprint,
+    mapped_array,
+    open_array,
+    read_cached_array,
+    write_cached_array,
+)
 
 _PURPOSE = "adapting a pretrained model"
 _SENTENCE = "sentence"

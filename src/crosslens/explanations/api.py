@@ -11,12 +11,14 @@ from typing import TYPE_CHECKING, Any, TypedDict, Unpack, overload
 
 import polars as pl
 
-from crosslens.core import IMAGE_TO_TEXT, Dataset, InputError, Run, UsageError, argument, parse_toml, refuse_unknown
+from crosslens.core import InputError, UsageError, argument, refuse_unknown
 from crosslens.data import image_files, is_dataset_name, is_dataset_path, load_dataset, path_options
 from crosslens.encode import EACH, MEAN, text_queries
+from crosslens.storage import parse_toml
+from crosslens.values import IMAGE_TO_TEXT, Dataset, Run
 
 if TYPE_CHECKING:
-    from crosslens.core import Progress
+    from crosslens.engine import Progress
     from crosslens.explanations.explanation import Explanation
     from crosslens.explanations.overview import Overview
 

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import polars as pl
 
-from crosslens.core import Dataset, Progress, shown_progress, stage
+from crosslens.engine import Progress, shown_progress, stage
 from crosslens.explanations.lexicon import (
     ATTRIBUTE_FAMILIES,
     GENERIC_NOUNS,
@@ -43,6 +43,7 @@ from crosslens.explanations.objects import (
 )
 from crosslens.language import FACT_READERS, Words, load_wordnet, parse_texts, read_number
 from crosslens.statistics import Bootstrap
+from crosslens.values import Dataset
 
 
 def plain_text(text: str) -> str:

@@ -12,25 +12,19 @@ import numpy as np
 import polars as pl
 
 from crosslens.core import (
-    IMAGE_TO_TEXT,
-    Array,
     Cards,
-    Dataset,
     Figure,
     InputError,
     MissingExtraError,
     Part,
     PictureCard,
     Presented,
-    Progress,
-    Run,
     Section,
     Shares,
     Table,
     Text,
-    json_form,
-    positions,
 )
+from crosslens.engine import Progress
 from crosslens.explanations.api import image_files_of_run
 from crosslens.explanations.causes import CAUSES, UNEXPLAINED, cause_column, cause_table, judge_failures, texts_of
 from crosslens.explanations.failures import DIRECTION_NAMES, failed, query_outcomes, ranking_of
@@ -38,6 +32,8 @@ from crosslens.explanations.mentions import mentioned_concepts
 from crosslens.explanations.objects import objects_of
 from crosslens.similarity import Phi, load_similarity, prepare_dataset
 from crosslens.statistics import PairedTest, paired_permutation
+from crosslens.storage import Array, json_form
+from crosslens.values import IMAGE_TO_TEXT, Dataset, Run, positions
 
 Faults = tuple[tuple[str, ...], tuple[str, ...]]
 """The causes of a failure, and the phrases of the query that its hit contradicts."""

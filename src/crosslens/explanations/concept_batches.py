@@ -10,12 +10,13 @@ import numba
 import numpy as np
 import polars as pl
 
-from crosslens.core import Array, InputError, UsageError
+from crosslens.core import InputError, UsageError
 from crosslens.explanations.concepts import RELATIONS, TALLIES, TIE, SizeComparison, relation_number
 from crosslens.explanations.lexicon import attribute_bits, canonical_synset
 from crosslens.explanations.objects import ImageObjects
 from crosslens.language import load_wordnet
 from crosslens.similarity import in_parallel, thread_count
+from crosslens.storage import Array
 
 compiled = numba.njit(nogil=True, cache=True, error_model="numpy")
 _relation = compiled(relation_number)

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from crosslens.core import Array, InputError, UsageError
+from crosslens.core import InputError, UsageError
 from crosslens.explanations.lexicon import (
     ATTRIBUTE_FAMILIES,
     attribute_values,
@@ -25,6 +25,7 @@ from crosslens.explanations.lexicon import (
 )
 from crosslens.explanations.objects import ImageObjects
 from crosslens.language import load_wordnet
+from crosslens.storage import Array
 
 BASES = ("ground_truth", "min")
 RELATIONS = ("left", "right", "above", "below", "inside", "around", "at")

@@ -21,25 +21,21 @@ from typing import Any, Unpack
 import polars as pl
 
 from crosslens.core import (
-    Dataset,
     Diffs,
     Figure,
     InputError,
     Lines,
     Part,
     Presented,
-    Progress,
     Section,
     Series,
     Table,
     Text,
     TextDiff,
     UsageError,
-    json_form,
-    shown_progress,
-    stage,
 )
 from crosslens.encode import EncodeOptions, Encoder, label, load_encoder
+from crosslens.engine import Progress, shown_progress, stage
 from crosslens.explanations.counterfactual_options import RIGHT, WRONG, CounterfactualKeywords, CounterfactualOptions
 from crosslens.explanations.query_set import QueryResult, QuerySet, query_set_of
 from crosslens.metrics import format_count
@@ -53,6 +49,8 @@ from crosslens.perturbations import (
     is_image_perturbation,
     words_of,
 )
+from crosslens.storage import json_form
+from crosslens.values import Dataset
 
 _KINDS = (("right → wrong", True), ("wrong → right", False))
 _COLUMNS: dict[str, Any] = {

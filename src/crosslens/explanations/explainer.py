@@ -10,17 +10,7 @@ from typing import Any, NamedTuple
 
 import polars as pl
 
-from crosslens.core import (
-    IMAGE_TO_TEXT,
-    UNRANKED,
-    Dataset,
-    InputError,
-    MissingExtraError,
-    Ranking,
-    Run,
-    UsageError,
-    match_ids,
-)
+from crosslens.core import InputError, MissingExtraError, UsageError
 from crosslens.explanations.concepts import METRICS, SizeComparison, compare_images
 from crosslens.explanations.explanation import Competitor, Explanation, MentionComparison
 from crosslens.explanations.failures import DIRECTIONS, query_outcomes, ranking_of
@@ -43,6 +33,7 @@ from crosslens.explanations.objects import (
     objects_of,
 )
 from crosslens.explanations.sentences import Findings, image_findings, listed, mention_findings, sentences
+from crosslens.values import IMAGE_TO_TEXT, UNRANKED, Dataset, Ranking, Run, match_ids
 
 COMPETITORS = 5
 _SUGGESTED = 3

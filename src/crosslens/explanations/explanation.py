@@ -20,13 +20,13 @@ from crosslens.core import (
     Section,
     Table,
     Text,
-    json_form,
 )
 from crosslens.explanations.concepts import METRICS
 from crosslens.explanations.failures import DIRECTION_NAMES
 from crosslens.explanations.lexicon import shortest_path, synset_word
 from crosslens.explanations.mentions import OPEN, SATISFIED, VIOLATED, MentionCheck
 from crosslens.explanations.objects import AnnotatedImage
+from crosslens.storage import json_form
 
 FORMAT = "crosslens/explanation"
 VERSION = 1

@@ -9,19 +9,17 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from crosslens.core import (
+from crosslens.core import InputError, UsageError, argument
+from crosslens.storage import Array
+from crosslens.values import (
     DIRECTION_LABELS,
     IMAGE_TO_TEXT,
     TEXT_TO_IMAGE,
     UNRANKED,
-    Array,
     Dataset,
     Ids,
-    InputError,
     Ranking,
     Run,
-    UsageError,
-    argument,
     positions,
     spelled_as,
 )

@@ -11,27 +11,21 @@ import numpy as np
 
 from crosslens.core import (
     ABSENT,
-    DIRECTION_LABELS,
-    IMAGE_TO_TEXT,
-    UNRANKED,
     Cards,
-    Dataset,
     InputError,
     Part,
     PictureCard,
     Presented,
-    Ranking,
-    Run,
     Section,
     Table,
     Text,
     UsageError,
     argument,
-    json_form,
-    random_stream,
 )
 from crosslens.explanations.failures import first_relevant, ranking_of
 from crosslens.metrics import format_count
+from crosslens.storage import json_form, random_stream
+from crosslens.values import DIRECTION_LABELS, IMAGE_TO_TEXT, UNRANKED, Dataset, Ranking, Run
 
 _MOST_MATCHES = 20
 """Queries that a part of their text selects, at most."""

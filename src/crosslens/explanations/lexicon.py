@@ -12,8 +12,9 @@ from functools import lru_cache
 
 import numpy as np
 
-from crosslens.core import Array, UsageError
+from crosslens.core import UsageError
 from crosslens.language import COLOURS, SIDES, SIZES, STOP_WORDS, load_wordnet
+from crosslens.storage import Array
 
 COCO_SYNSETS = {
     "person": "person.n.01", "bicycle": "bicycle.n.01", "car": "car.n.01", "motorcycle": "motorcycle.n.01",

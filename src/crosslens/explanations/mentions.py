@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from crosslens.core import Progress
+from crosslens.engine import Progress
 from crosslens.explanations.concepts import relation
 from crosslens.explanations.lexicon import (
     ATTRIBUTE_FAMILIES,

@@ -12,7 +12,8 @@ from typing import Any, Literal
 import numpy as np
 import polars as pl
 
-from crosslens.core import Array, Dataset, Ids, InputError, Progress, UsageError, frozen, positions
+from crosslens.core import InputError, UsageError
+from crosslens.engine import Progress
 from crosslens.explanations.lexicon import (
     canonical_synset,
     is_hyponym,
@@ -23,6 +24,8 @@ from crosslens.explanations.lexicon import (
     synset_word,
 )
 from crosslens.language import NUMBERS, is_number, parse_texts, pluralise, positioned_graph, restore_verbs
+from crosslens.storage import Array, frozen
+from crosslens.values import Dataset, Ids, positions
 
 Source = Literal["annotations", "captions"]
 AREAS = ("share", "pixels")

@@ -21,27 +21,8 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from crosslens.core import (
-    Cell,
-    Dataset,
-    Figure,
-    Heat,
-    InputError,
-    Layout,
-    Presented,
-    Progress,
-    Ranking,
-    Run,
-    Section,
-    Table,
-    Text,
-    argument,
-    atomic_folder,
-    for_spreadsheets,
-    json_form,
-    other_content,
-    parquet_bytes,
-)
+from crosslens.core import Cell, Figure, Heat, InputError, Presented, Section, Table, Text, argument
+from crosslens.engine import Progress
 from crosslens.explanations.causes import (
     CAUSES,
     cause_column,
@@ -68,6 +49,8 @@ from crosslens.explanations.statistics import (
 )
 from crosslens.metrics import format_count
 from crosslens.statistics import Bootstrap
+from crosslens.storage import Layout, atomic_folder, for_spreadsheets, json_form, other_content, parquet_bytes
+from crosslens.values import Dataset, Ranking, Run
 
 TOP = 20
 """Confusions that a summary lists; all of them are a table of its own."""

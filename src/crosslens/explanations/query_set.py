@@ -8,21 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from crosslens.core import (
-    IMAGE_TO_TEXT,
-    TEXT_TO_IMAGE,
-    Array,
-    Dataset,
-    Embeddings,
-    Ids,
-    InputError,
-    Progress,
-    Relevance,
-    UnknownNameError,
-    UsageError,
-    argument,
-    random_stream,
-)
+from crosslens.core import InputError, UnknownNameError, UsageError, argument
 from crosslens.encode import (
     IMAGES,
     TEXTS,
@@ -34,9 +20,12 @@ from crosslens.encode import (
     require_modality,
     text_only,
 )
+from crosslens.engine import Progress
 from crosslens.explanations.counterfactual_options import RIGHT, CounterfactualOptions
 from crosslens.explanations.failures import TEXT_TO_TEXT
 from crosslens.rank import default_score, rank_both, scorer_of
+from crosslens.storage import Array, random_stream
+from crosslens.values import IMAGE_TO_TEXT, TEXT_TO_IMAGE, Dataset, Embeddings, Ids, Relevance
 
 
 @dataclass(frozen=True)

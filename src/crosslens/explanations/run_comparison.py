@@ -10,13 +10,14 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from crosslens.core import Cell, Figure, InputError, Presented, Section, Table, Text, argument, json_form
+from crosslens.core import Cell, Figure, InputError, Presented, Section, Table, Text, argument
 from crosslens.explanations.causes import OUTCOMES, cause_column
 from crosslens.explanations.lexicon import ancestor_at
 from crosslens.explanations.overview import Overview, concept_figure, size_notes, synset_label
 from crosslens.explanations.statistics import EXAMPLES, SCOPES, column_of
 from crosslens.metrics import format_count
 from crosslens.statistics import Bootstrap
+from crosslens.storage import json_form
 
 _NUMBERS: dict[str, Any] = {
     **dict.fromkeys(("first", "second"), pl.Int64),

@@ -16,12 +16,13 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from crosslens.core import Array, FloatArray, InputError, IntArray, UsageError, random_stream
+from crosslens.core import InputError, UsageError
 from crosslens.explanations.concepts import METRICS, most_similar
 from crosslens.explanations.lexicon import ancestor_at
 from crosslens.explanations.objects import ImageObjects
 from crosslens.language import load_wordnet
 from crosslens.statistics import Bootstrap, correct, correlations
+from crosslens.storage import Array, FloatArray, IntArray, random_stream
 
 SCOPES = ("all", "query")
 """Query-agnostic (every object counts) and query-informed (only what the query mentions)."""

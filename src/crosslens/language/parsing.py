@@ -17,22 +17,11 @@ from typing import Any
 
 import polars as pl
 
-from crosslens.core import (
-    InputError,
-    Progress,
-    UsageError,
-    atomic_file,
-    available_cores,
-    cache_folder,
-    fingerprint,
-    is_encodable,
-    parquet_bytes,
-    remove_abandoned,
-    shown_progress,
-    stage,
-)
+from crosslens.core import InputError, UsageError, available_cores
+from crosslens.engine import Progress, shown_progress, stage
 from crosslens.language.parse import PARSE_COLUMNS, Parses
 from crosslens.language.spacy_pipeline import Pipeline, find_pipeline, parse_batches
+from crosslens.storage import atomic_file, cache_folder, fingerprint, is_encodable, parquet_bytes, remove_abandoned
 
 _LAYOUT = 1
 """Changes whenever a parse of the same text by the same pipeline may: another layout, other lemmas."""

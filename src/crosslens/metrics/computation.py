@@ -9,18 +9,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from crosslens.core import (
-    IMAGE_TO_TEXT,
-    TEXT_TO_IMAGE,
-    FloatArray,
-    InputError,
-    IntArray,
-    MetricValues,
-    Ranking,
-    UsageError,
-    call_function,
-    wrong_code,
-)
+from crosslens.core import InputError, UsageError, call_function, wrong_code
 from crosslens.metrics.family import Family, MetricSpec, family_of
 from crosslens.metrics.graded import GainMatrix, GradedRanking
 from crosslens.metrics.relevant_ranks import (
@@ -34,6 +23,8 @@ from crosslens.metrics.relevant_ranks import (
 )
 from crosslens.metrics.request import MetricRequest, parse_metrics
 from crosslens.statistics import Bootstrap, sum_of_means
+from crosslens.storage import FloatArray, IntArray
+from crosslens.values import IMAGE_TO_TEXT, TEXT_TO_IMAGE, MetricValues, Ranking
 
 _RANKS: WeakKeyDictionary[Ranking, tuple[RelevantPairs, dict[Ties, RelevantRanks]]] = WeakKeyDictionary()
 _BOTH = (IMAGE_TO_TEXT, TEXT_TO_IMAGE)

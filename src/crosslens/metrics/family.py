@@ -10,21 +10,9 @@ from inspect import cleandoc
 from math import isfinite
 from typing import Any, Literal, TypeVar
 
-from crosslens.core import (
-    ASSUMED_FACTS,
-    BOTH,
-    Figure,
-    MetricFacts,
-    Registry,
-    Statistic,
-    Unit,
-    UnknownNameError,
-    UsageError,
-    decimal,
-    split_name,
-    stored_facts,
-)
+from crosslens.core import Figure, Registry, UnknownNameError, UsageError, decimal
 from crosslens.similarity import SIMILARITIES
+from crosslens.values import ASSUMED_FACTS, BOTH, MetricFacts, Statistic, Unit, split_name, stored_facts
 
 RSUM_CUTOFFS = (1, 5, 10)
 """Those whose hits Rsum adds up."""

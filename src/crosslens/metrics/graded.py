@@ -16,23 +16,11 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from crosslens.core import (
-    IMAGE_TO_TEXT,
-    TEXT_TO_IMAGE,
-    UNRANKED,
-    Array,
-    BoolArray,
-    FloatArray,
-    InputError,
-    IntArray,
-    Ranking,
-    Relevance,
-    UsageError,
-    argument,
-    where_option,
-)
+from crosslens.core import InputError, UsageError, argument, where_option
 from crosslens.metrics.relevant_ranks import UNSEEN_RANK, Ties, chance_of_none, item_count, tie_error
 from crosslens.rank import ScoreMatrix, Scorer, rank_both
+from crosslens.storage import Array, BoolArray, FloatArray, IntArray
+from crosslens.values import IMAGE_TO_TEXT, TEXT_TO_IMAGE, UNRANKED, Ranking, Relevance
 
 Part = tuple[Array, Array]
 

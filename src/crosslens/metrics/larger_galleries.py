@@ -14,10 +14,11 @@ from typing import Any
 
 import numpy as np
 
-from crosslens.core import FloatArray, IntArray, UsageError
+from crosslens.core import UsageError
 from crosslens.metrics.family import RSUM_CUTOFFS, MetricSpec
 from crosslens.metrics.sub_galleries import SubGalleries
 from crosslens.statistics import Bootstrap, Estimate
+from crosslens.storage import FloatArray, IntArray
 
 _NODES = np.linspace(-4.5, 9.0, 240)
 _COMPONENTS = (2, 1, 3)

@@ -12,7 +12,9 @@ from typing import Literal, get_args
 
 import numpy as np
 
-from crosslens.core import UNRANKED, BoolArray, FloatArray, InputError, IntArray, Ranking, UnknownNameError, argument
+from crosslens.core import InputError, UnknownNameError, argument
+from crosslens.storage import BoolArray, FloatArray, IntArray
+from crosslens.values import UNRANKED, Ranking
 
 Ties = Literal["stable", "optimistic", "pessimistic", "expected"]
 """``stable``: the lower gallery index comes first. ``optimistic``: relevant items come first within a tie;

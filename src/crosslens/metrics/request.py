@@ -6,17 +6,9 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from crosslens.core import (
-    METRIC_NAMES,
-    CrosslensError,
-    Relevance,
-    Run,
-    UnknownNameError,
-    UsageError,
-    plugin_hashes,
-    split_name,
-)
+from crosslens.core import CrosslensError, UnknownNameError, UsageError, plugin_hashes
 from crosslens.metrics.family import METRICS, RSUM_CUTOFFS, MetricSpec, family_of, read_spec
+from crosslens.values import METRIC_NAMES, Relevance, Run, split_name
 
 DIRECTIONS = ("i2t", "t2i", "t2t")
 DEFAULT_METRICS = ("Hit@1", "Hit@5", "Hit@10", "MRR", "MedR", "mAP@R", "RPrecision", "Fails", "Rsum")

@@ -14,9 +14,11 @@ from typing import Any
 
 import numpy as np
 
-from crosslens.core import FloatArray, InputError, IntArray, Ranking, UsageError
+from crosslens.core import InputError, UsageError
 from crosslens.metrics.family import RSUM_CUTOFFS, MetricSpec, family_of
 from crosslens.metrics.relevant_ranks import RelevantPairs, Ties, require_ties
+from crosslens.storage import FloatArray, IntArray
+from crosslens.values import Ranking
 
 
 def chance_of(taken: IntArray, others: IntArray, before: IntArray, drawn: IntArray) -> FloatArray:

@@ -17,9 +17,10 @@ from typing import Any, NamedTuple, TypeVar
 import numba
 import numpy as np
 
-from crosslens.core import Array, Progress, shown_progress, stage
+from crosslens.engine import Progress, shown_progress, stage
 from crosslens.perturbations.caption import Caption, CaptionWord, Draws, Edit, Edits, apply_edits
 from crosslens.perturbations.perturbing import CannotApply, Captions, Perturbation, PerturbationCall, prepare_calls
+from crosslens.storage import Array
 
 
 def edit_distance(left: str, right: str) -> int:

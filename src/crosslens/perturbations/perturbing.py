@@ -8,20 +8,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Literal, NamedTuple
 
-from crosslens.core import (
-    Dataset,
-    Entry,
-    InputError,
-    Progress,
-    Registry,
-    UsageError,
-    call_function,
-    shown_progress,
-    stage,
-    wrong_code,
-)
+from crosslens.core import Entry, InputError, Registry, UsageError, call_function, wrong_code
+from crosslens.engine import Progress, shown_progress, stage
 from crosslens.language import parse_texts
 from crosslens.perturbations.caption import Caption, Draws, Edit, Edits, Perturbed, apply_edits
+from crosslens.values import Dataset
 
 Perturbation = Callable[..., Edits]
 """A function of a :class:`Caption` and its :class:`Draws`, with options by keyword; returns the edits to make.

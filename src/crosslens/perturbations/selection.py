@@ -8,7 +8,6 @@ from typing import Any
 
 from crosslens.core import (
     Cell,
-    Dataset,
     Diffs,
     Entry,
     FactList,
@@ -24,6 +23,7 @@ from crosslens.core import (
 from crosslens.perturbations.caption import Perturbed, diff_spans
 from crosslens.perturbations.images.changes import IMAGE_PERTURBATIONS, parse_image_perturbation
 from crosslens.perturbations.perturbing import PERTURBATIONS, options_of, ordered_perturbations, perturbations_with
+from crosslens.values import Dataset
 
 BRIT_PERTURBATIONS = perturbations_with("brit")
 """The thirteen perturbations of BRIT, in the order of the paper's table."""

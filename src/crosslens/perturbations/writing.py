@@ -17,15 +17,17 @@ from typing import Any
 
 import polars as pl
 
-from crosslens.core import (
-    DATASET_LAYOUT,
+from crosslens.core import ConflictError, InputError, argument
+from crosslens.data import image_files
+from crosslens.engine import Progress
+from crosslens.perturbations.caption import Edit, Perturbed
+from crosslens.perturbations.images.changes import parse_image_perturbation
+from crosslens.perturbations.images.writing import REQUEST, ChangedImages, perturb_images, stored_pictures
+from crosslens.perturbations.perturbing import PERTURBATIONS, check_options, options_of, perturb_each
+from crosslens.perturbations.selection import chosen_perturbations, is_image_perturbation
+from crosslens.storage import (
     HEADER_FILE,
-    ConflictError,
-    Dataset,
-    InputError,
     Layout,
-    Progress,
-    argument,
     link_tree,
     parse_json,
     read_header,
@@ -35,12 +37,7 @@ from crosslens.core import (
     write_header,
     write_text,
 )
-from crosslens.data import image_files
-from crosslens.perturbations.caption import Edit, Perturbed
-from crosslens.perturbations.images.changes import parse_image_perturbation
-from crosslens.perturbations.images.writing import REQUEST, ChangedImages, perturb_images, stored_pictures
-from crosslens.perturbations.perturbing import PERTURBATIONS, check_options, options_of, perturb_each
-from crosslens.perturbations.selection import chosen_perturbations, is_image_perturbation
+from crosslens.values import DATASET_LAYOUT, Dataset
 
 SUMMARY = "perturbations.json"
 UNPERTURBED = "none"

@@ -15,28 +15,10 @@ import numpy as np
 import polars as pl
 
 from crosslens.analyze import compare_granularity, measure_granularity as granularity_of
-from crosslens.core import (
-    BOTH,
-    IMAGE_TO_TEXT,
-    TEXT_TO_IMAGE,
-    Array,
-    Dataset,
-    Embeddings,
-    Ids,
-    InputError,
-    MetricValues,
-    MissingExtraError,
-    Progress,
-    Run,
-    align_embeddings,
-    argument,
-    positions,
-    require_one_source,
-    spelled_as,
-    split_name,
-)
+from crosslens.core import InputError, MissingExtraError, argument
 from crosslens.data import rename_images
-from crosslens.encode import EncodeOptions, encode_dataset, encode_texts, label
+from crosslens.encode import EncodeOptions, encode_dataset, encode_texts, label, require_one_source
+from crosslens.engine import Progress
 from crosslens.metrics import (
     MetricRequest,
     MetricSpec,
@@ -55,6 +37,21 @@ from crosslens.pipeline.evaluation import evaluate
 from crosslens.pipeline.inputs import align_both
 from crosslens.pipeline.options import CaptionSetKeywords, CaptionSetOptions, refuse_other_keywords
 from crosslens.statistics import Samples, paired_samples, same_tests
+from crosslens.storage import Array
+from crosslens.values import (
+    BOTH,
+    IMAGE_TO_TEXT,
+    TEXT_TO_IMAGE,
+    Dataset,
+    Embeddings,
+    Ids,
+    MetricValues,
+    Run,
+    align_embeddings,
+    positions,
+    spelled_as,
+    split_name,
+)
 
 METRICS_OF_SETS = (
     "Hit@1", "Hit@5", "Hit@10", "i2t/CappedRecall@5", "i2t/CappedRecall@10", "MRR", "MedR", "DCGcm@10", "Rsum",

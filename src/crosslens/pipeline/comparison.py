@@ -11,21 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from crosslens.core import (
-    BOTH,
-    IMAGE_TO_TEXT,
-    TEXT_TO_IMAGE,
-    CrosslensError,
-    FloatArray,
-    InputError,
-    IntArray,
-    Ranking,
-    Run,
-    UnknownNameError,
-    UsageError,
-    split_name,
-    stored_facts,
-)
+from crosslens.core import CrosslensError, InputError, UnknownNameError, UsageError
 from crosslens.metrics import (
     MetricRequest,
     MetricSpec,
@@ -42,6 +28,8 @@ from crosslens.metrics import (
 from crosslens.pipeline.comparison_results import Comparison, MetricComparison, corrected
 from crosslens.pipeline.paired_queries import SAME_TRUTH, aligned, span_of
 from crosslens.statistics import PairedTest, correct, detectable_difference, paired_permutation, same_tests
+from crosslens.storage import FloatArray, IntArray
+from crosslens.values import BOTH, IMAGE_TO_TEXT, TEXT_TO_IMAGE, Ranking, Run, split_name, stored_facts
 
 _SAME = 1e-12
 

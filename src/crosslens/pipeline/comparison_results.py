@@ -15,9 +15,6 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 import numpy as np
 
 from crosslens.core import (
-    BOTH,
-    DIRECTION_LABELS,
-    IMAGE_TO_TEXT,
     STATED_SIZE,
     Beside,
     Cell,
@@ -30,19 +27,17 @@ from crosslens.core import (
     Part,
     Presented,
     QueryCards,
-    Run,
     Section,
-    Statistic,
     Table,
     Text,
     Tone,
     UnknownNameError,
-    json_form,
-    split_name,
 )
 from crosslens.metrics import facts_of, format_count, matching_names, metric_figure, unit_of, unit_sentence
 from crosslens.pipeline.paired_queries import SETS, PairedQueries, pair_queries
 from crosslens.statistics import correct, corrected_words, floor_of_p, permutation_words, significance_sentence
+from crosslens.storage import json_form
+from crosslens.values import BOTH, DIRECTION_LABELS, IMAGE_TO_TEXT, Run, Statistic, split_name
 
 if TYPE_CHECKING:
     from crosslens.analyze import GranularityComparison

@@ -13,35 +13,9 @@ from typing import Any, Unpack
 
 import numpy as np
 
-from crosslens.core import (
-    DIRECTION_LABELS,
-    IMAGE_TO_TEXT,
-    TEXT_TO_IMAGE,
-    Cell,
-    Dataset,
-    FloatArray,
-    InputError,
-    IntArray,
-    Lines,
-    MetricValues,
-    Presented,
-    Progress,
-    Ranking,
-    Relevance,
-    Run,
-    Section,
-    Series,
-    Table,
-    Text,
-    UsageError,
-    argument,
-    json_form,
-    match_ids,
-    shown_progress,
-    split_name,
-    stage,
-)
+from crosslens.core import Cell, InputError, Lines, Presented, Section, Series, Table, Text, UsageError, argument
 from crosslens.data import ARRAY_SUFFIXES
+from crosslens.engine import Progress, shown_progress, stage
 from crosslens.metrics import (
     LargerGalleries,
     MetricRequest,
@@ -63,6 +37,19 @@ from crosslens.pipeline.graded_relevance import GradedRelevance
 from crosslens.pipeline.inputs import direction_ids
 from crosslens.pipeline.options import IntervalKeywords, SignificanceOptions, refuse_other_keywords
 from crosslens.statistics import Bootstrap, Estimate, PairedTest, correct, paired_permutation, same_tests
+from crosslens.storage import FloatArray, IntArray, json_form
+from crosslens.values import (
+    DIRECTION_LABELS,
+    IMAGE_TO_TEXT,
+    TEXT_TO_IMAGE,
+    Dataset,
+    MetricValues,
+    Ranking,
+    Relevance,
+    Run,
+    match_ids,
+    split_name,
+)
 
 CURVE_FAMILIES = ("SR", "SRhit")
 _WORDS = {"SR": "share of them retrieved", "SRhit": "any of them retrieved"}

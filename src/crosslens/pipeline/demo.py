@@ -6,12 +6,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from crosslens.core import Dataset, Progress, needs_extra, to_stderr
+from crosslens.core import needs_extra, to_stderr
 from crosslens.encode import EncodeOptions
+from crosslens.engine import Progress
 from crosslens.pipeline.audit.sources import AuditRequest, DatasetSource
 from crosslens.pipeline.encoding import load_dual_encoder
 from crosslens.pipeline.recipe.options import ModelOptions
 from crosslens.synth import VERSIONS, select_version, write_scenes
+from crosslens.values import Dataset
 
 SEED = 7
 """Scenes of this seed were never among those that ``tiny`` was trained on."""

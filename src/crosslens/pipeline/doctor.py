@@ -14,20 +14,11 @@ from importlib.metadata import PackageNotFoundError, entry_points, packages_dist
 from pathlib import Path
 from typing import Any
 
-from crosslens.core import (
-    CrosslensError,
-    FactList,
-    Presented,
-    Section,
-    Table,
-    Text,
-    available_cores,
-    cache_folder,
-    json_form,
-    torch_devices,
-)
+from crosslens.core import CrosslensError, FactList, Presented, Section, Table, Text, available_cores
+from crosslens.engine import torch_devices
 from crosslens.language import find_pipeline
 from crosslens.pipeline.planning.plan import format_bytes
+from crosslens.storage import cache_folder, json_form
 
 NAME = "crosslens"
 EXTRAS = {

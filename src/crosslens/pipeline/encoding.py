@@ -7,17 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from crosslens.core import (
-    Array,
-    Dataset,
-    Embeddings,
-    Progress,
-    RankedLists,
-    Relevance,
-    UsageError,
-    argument,
-    fingerprint,
-)
+from crosslens.core import UsageError, argument
 from crosslens.encode import (
     IMAGES,
     MEAN,
@@ -36,8 +26,11 @@ from crosslens.encode import (
     score_texts,
     text_only,
 )
+from crosslens.engine import Progress
 from crosslens.pipeline.inputs import TEXT_TO_TEXT
 from crosslens.pipeline.recipe.options import ModelOptions
+from crosslens.storage import Array, fingerprint
+from crosslens.values import Dataset, Embeddings, RankedLists, Relevance
 
 _MOST_NAMED = 5  # skipped images that a note names
 

@@ -18,36 +18,25 @@ import numpy as np
 import polars as pl
 
 from crosslens.core import (
-    BOTH,
-    IMAGE_TO_TEXT,
-    RUN_FILE,
-    RUN_LAYOUT,
-    TEXT_TO_IMAGE,
-    Array,
     CrosslensError,
-    Dataset,
     InputError,
     MetricNameWarning,
-    MetricValues,
-    Progress,
-    RankedLists,
-    Ranking,
-    Relevance,
-    ResumableFolder,
-    Run,
     UsageError,
-    Workspace,
     argument,
-    fingerprint,
-    local_output,
     plugin_hashes,
-    read_json_file,
-    remove,
-    require_one_source,
-    shown_progress,
     without_secrets,
 )
-from crosslens.encode import EACH, MEAN, EncodeOptions, TextOnly, TextQueries, encoder_of, load_encoder
+from crosslens.encode import (
+    EACH,
+    MEAN,
+    EncodeOptions,
+    TextOnly,
+    TextQueries,
+    encoder_of,
+    load_encoder,
+    require_one_source,
+)
+from crosslens.engine import Progress, shown_progress
 from crosslens.metrics import (
     GainMatrix,
     MetricRequest,
@@ -65,6 +54,20 @@ from crosslens.pipeline.inputs import TEXT_TO_TEXT, check_dataset
 from crosslens.pipeline.options import EvaluateArguments, EvaluateKeywords, refuse_other_keywords
 from crosslens.pipeline.protocol import Protocol, RequestedMetrics, find_protocol, for_gallery, requested_metrics
 from crosslens.pipeline.rankers import ListRanker, Ranker, ScoreRanker
+from crosslens.storage import Array, ResumableFolder, Workspace, fingerprint, local_output, read_json_file, remove
+from crosslens.values import (
+    BOTH,
+    IMAGE_TO_TEXT,
+    RUN_FILE,
+    RUN_LAYOUT,
+    TEXT_TO_IMAGE,
+    Dataset,
+    MetricValues,
+    RankedLists,
+    Ranking,
+    Relevance,
+    Run,
+)
 
 if TYPE_CHECKING:
     from crosslens.encode import SecondStage

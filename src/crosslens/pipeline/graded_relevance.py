@@ -9,19 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from crosslens.core import (
-    Array,
-    Dataset,
-    Progress,
-    Ranking,
-    Relevance,
-    UsageError,
-    argument,
-    as_array,
-    fingerprint,
-    merged_notes,
-    reading,
-)
+from crosslens.core import UsageError, argument, merged_notes, reading
+from crosslens.engine import Progress
 from crosslens.metrics import (
     OWN_SCORES,
     GainMatrix,
@@ -44,6 +33,8 @@ from crosslens.similarity import (
     load_similarity,
     relevance_matrix,
 )
+from crosslens.storage import Array, fingerprint
+from crosslens.values import Dataset, Ranking, Relevance, as_array
 
 _IN_MEMORY = 2 << 30
 """Bytes of a matrix that are kept in memory; a larger one is written to disk while it is needed."""

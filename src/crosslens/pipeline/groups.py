@@ -14,26 +14,18 @@ import polars as pl
 
 from crosslens.analyze import NO_VALUE, label_groups
 from crosslens.core import (
-    BOTH,
-    DIRECTION_LABELS,
-    IMAGE_TO_TEXT,
     Bars,
     Cell,
     Figure,
     InputError,
-    IntArray,
-    MetricValues,
     Presented,
     Row,
-    Run,
     Section,
     Series,
     Table,
     Text,
     UnknownNameError,
     UsageError,
-    json_form,
-    split_name,
 )
 from crosslens.data import existing_file, load_dataset, read_table, typed
 from crosslens.explanations import CAUSES, Overview, cause_column
@@ -63,6 +55,8 @@ from crosslens.pipeline.paired_queries import CAPTION_LENGTH, grouping_columns
 from crosslens.pipeline.robustness_study.study import Robustness
 from crosslens.pipeline.run_sections import table_notes, value_figure
 from crosslens.statistics import estimate
+from crosslens.storage import IntArray, json_form
+from crosslens.values import BOTH, DIRECTION_LABELS, IMAGE_TO_TEXT, MetricValues, Run, split_name
 
 _SMALLEST = 2
 """Queries that a group must have to be compared."""

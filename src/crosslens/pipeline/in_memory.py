@@ -7,9 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from crosslens.core import IMAGE_TO_TEXT, TEXT_TO_IMAGE, Array, Embeddings, InputError, Relevance, UsageError
+from crosslens.core import InputError, UsageError
 from crosslens.metrics import OWN_SCORES, MetricRequest, MetricSpec, measure, parse_metrics, requests_naming
 from crosslens.rank import default_score, rank_both, scorer_of
+from crosslens.storage import Array
+from crosslens.values import IMAGE_TO_TEXT, TEXT_TO_IMAGE, Embeddings, Relevance
 
 Metrics = str | Iterable[str | MetricSpec | MetricRequest] | None
 

@@ -9,28 +9,24 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from crosslens.core import (
+from crosslens.core import InputError, UnknownNameError, UsageError, argument
+from crosslens.data import existing_file, read_array, where_coco_ids_are
+from crosslens.encode import require_one_source
+from crosslens.rank import ScoreMatrix, Scorer, default_score, scorer_of
+from crosslens.storage import Array, fingerprint
+from crosslens.values import (
     IMAGE_TO_TEXT,
     TEXT_TO_IMAGE,
-    Array,
     Dataset,
     Embeddings,
     Ids,
-    InputError,
     RankedLists,
     Relevance,
-    UnknownNameError,
-    UsageError,
     align_embeddings,
-    argument,
     as_array,
-    fingerprint,
     match_ids,
-    require_one_source,
     spelled_as,
 )
-from crosslens.data import existing_file, read_array, where_coco_ids_are
-from crosslens.rank import ScoreMatrix, Scorer, default_score, scorer_of
 
 TEXT_TO_TEXT = "t2t"
 """Text-only retrieval: captions are the queries, and the images' vectors come from other captions."""

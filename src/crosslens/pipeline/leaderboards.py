@@ -14,27 +14,24 @@ from typing import Any
 
 from crosslens.core import (
     ABSENT,
-    DIRECTION_LABELS,
     Bars,
     Cell,
     CrosslensError,
     Figure,
-    MetricValues,
     Presented,
     Row,
-    Run,
     Section,
     Series,
     Table,
     UnknownNameError,
     UsageError,
-    json_form,
-    split_name,
 )
 from crosslens.metrics import bounds_of, facts_of, matching_names, metric_figure, split_metrics, unit_of, unit_sentence
 from crosslens.pipeline.comparison import compare, notes_on_published, primary_metric, unused_label
 from crosslens.pipeline.comparison_results import MetricComparison, corrected, significance_sentences
 from crosslens.statistics import correct
+from crosslens.storage import json_form
+from crosslens.values import DIRECTION_LABELS, MetricValues, Run, split_name
 
 BEST, AS_GOOD, UNTESTED = "*", "=", "?"
 

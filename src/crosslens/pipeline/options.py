@@ -12,9 +12,10 @@ from crosslens.core import Options, declarations, option, refuse_unknown
 from crosslens.encode import QUERY_CAPTION, SHARED_IMAGES, EncodeKeywords, query_choice
 
 if TYPE_CHECKING:
-    from crosslens.core import Progress, Relevance
     from crosslens.encode import Summariser, TextOnly
+    from crosslens.engine import Progress
     from crosslens.similarity import CacheChoice
+    from crosslens.values import Relevance
 
 # What several classes declare.
 _score = partial(

@@ -10,25 +10,13 @@ import numpy as np
 import polars as pl
 
 from crosslens.analyze import NO_VALUE, QueryGroup, label_groups, makes_groups
-from crosslens.core import (
-    IMAGE_TO_TEXT,
-    UNRANKED,
-    BoolArray,
-    CrosslensError,
-    FloatArray,
-    Ids,
-    InputError,
-    IntArray,
-    PictureCard,
-    QueryCard,
-    Run,
-    match_ids,
-    split_name,
-)
+from crosslens.core import CrosslensError, InputError, PictureCard, QueryCard
 from crosslens.explanations import dataset_of_run, first_relevant, image_files_of_run
 from crosslens.language import count_words
 from crosslens.metrics import bounds_of, facts_of
 from crosslens.statistics import correct, detectable_difference, paired_permutation
+from crosslens.storage import BoolArray, FloatArray, IntArray
+from crosslens.values import IMAGE_TO_TEXT, UNRANKED, Ids, Run, match_ids, split_name
 
 CAPTION_LENGTH = "caption_length"
 """The words of a caption query: a column that every run with captions has."""

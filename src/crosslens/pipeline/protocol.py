@@ -7,9 +7,6 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Any, NamedTuple, TypeVar
 
 from crosslens.core import (
-    IMAGE_TO_TEXT,
-    TEXT_TO_IMAGE,
-    Dataset,
     FactList,
     MissingExtraError,
     Options,
@@ -19,11 +16,12 @@ from crosslens.core import (
     Text,
     UsageError,
     argument,
-    json_form,
 )
 from crosslens.metrics import OWN_SCORES, MetricRequest, MetricSpec, family_of, parse_metrics
 from crosslens.pipeline.options import RobustnessOptions
 from crosslens.similarity import load_similarity
+from crosslens.storage import json_form
+from crosslens.values import IMAGE_TO_TEXT, TEXT_TO_IMAGE, Dataset
 
 Chosen = TypeVar("Chosen", bound=Options)
 

@@ -8,12 +8,13 @@ from pathlib import Path
 from typing import Any, Unpack, overload
 
 from crosslens.analyze import Granularity, HumanAgreement, measure_agreement, measure_granularity
-from crosslens.core import Dataset, Progress, Run
 from crosslens.data import Judgements
+from crosslens.engine import Progress
 from crosslens.explanations import Explanation, Overview, OverviewKeywords, QueryKeywords, explain
 from crosslens.pipeline.options import AgreementKeywords
 from crosslens.pipeline.protocol import find_protocol
 from crosslens.similarity import Phi
+from crosslens.values import Dataset, Run
 
 
 @overload

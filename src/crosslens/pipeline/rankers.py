@@ -9,25 +9,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from crosslens.core import (
-    IMAGE_TO_TEXT,
-    TEXT_TO_IMAGE,
-    UNRANKED,
-    Array,
-    Dataset,
-    Ids,
-    InputError,
-    Progress,
-    RankedLists,
-    Ranking,
-    Relevance,
-    UsageError,
-    argument,
-    match_ids,
-    merged_notes,
-    random_stream,
-    spelled_as,
-)
+from crosslens.core import InputError, UsageError, argument, merged_notes
+from crosslens.engine import Progress
 from crosslens.pipeline.inputs import (
     TEXT_TO_TEXT,
     direction_ids,
@@ -40,6 +23,19 @@ from crosslens.pipeline.inputs import (
 )
 from crosslens.pipeline.options import EvaluateOptions
 from crosslens.rank import rank_both, rank_lists, rank_queries
+from crosslens.storage import Array, random_stream
+from crosslens.values import (
+    IMAGE_TO_TEXT,
+    TEXT_TO_IMAGE,
+    UNRANKED,
+    Dataset,
+    Ids,
+    RankedLists,
+    Ranking,
+    Relevance,
+    match_ids,
+    spelled_as,
+)
 
 ORDER_DECIDES = "the order of the list decides between them (tie mode stable)"
 

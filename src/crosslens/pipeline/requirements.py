@@ -13,25 +13,16 @@ from typing import Any
 import polars as pl
 
 from crosslens.core import (
-    HEADER_FILE,
-    RUN_FILE,
     Cell,
     CrosslensError,
     InputError,
-    MetricValues,
     Presented,
-    Run,
     Section,
-    SettingsFile,
     Table,
     Text,
     UnknownNameError,
     UsageError,
     argument,
-    json_form,
-    read_header,
-    split_name,
-    typed,
 )
 from crosslens.data import read_text
 from crosslens.metrics import facts_of, format_count, format_figure, matching_names, metric_figure, unit_sentence
@@ -40,6 +31,8 @@ from crosslens.pipeline.comparison import compare
 from crosslens.pipeline.requirement_grammar import Requirement, parse_requirement
 from crosslens.pipeline.robustness_study.study import ROBUSTNESS_FILE, Robustness, folder_name
 from crosslens.pipeline.robustness_study.variants import ORIGINAL
+from crosslens.storage import HEADER_FILE, SettingsFile, json_form, read_header, typed
+from crosslens.values import RUN_FILE, MetricValues, Run, split_name
 
 ROBUSTNESS = "robustness"
 """The folder below an audit with a study per run."""

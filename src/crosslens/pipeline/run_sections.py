@@ -6,27 +6,22 @@ from collections.abc import Iterator, Mapping, Sequence
 from math import isfinite
 
 from crosslens.core import (
-    BOTH,
-    DIRECTION_LABELS,
     SECTIONS,
     Bars,
     Cell,
     FactList,
     Figure,
-    MetricValues,
     Part,
-    Run,
     Section,
     Series,
     Table,
     Text,
     UsageError,
     argument,
-    split_name,
-    stored_facts,
 )
 from crosslens.metrics import family_of, format_count, metric_figure, select_metrics, spec_of, unit_of, unit_sentence
 from crosslens.pipeline.protocol import protocol_facts
+from crosslens.values import BOTH, DIRECTION_LABELS, MetricValues, Run, split_name, stored_facts
 
 DEFINITIONS = {
     "Hit": "any relevant item in the top k: the “R@k” of most image–text papers",

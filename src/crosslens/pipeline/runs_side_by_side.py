@@ -12,23 +12,7 @@ from typing import Any
 import polars as pl
 
 from crosslens.analyze import NO_VALUE
-from crosslens.core import (
-    ABSENT,
-    BOTH,
-    DIRECTION_LABELS,
-    Bars,
-    Cell,
-    MetricValues,
-    Presented,
-    Row,
-    Run,
-    Section,
-    Table,
-    Text,
-    UnknownNameError,
-    UsageError,
-    split_name,
-)
+from crosslens.core import ABSENT, Bars, Cell, Presented, Row, Section, Table, Text, UnknownNameError, UsageError
 from crosslens.metrics import dataset_name, facts_of, format_count, metric_figure
 from crosslens.pipeline.comparison import notes_on_protocols, notes_on_published, run_labels
 from crosslens.pipeline.groups import (
@@ -42,6 +26,7 @@ from crosslens.pipeline.groups import (
 )
 from crosslens.pipeline.paired_queries import grouping_columns
 from crosslens.pipeline.run_sections import share_bars, table_notes, value_figure
+from crosslens.values import BOTH, DIRECTION_LABELS, MetricValues, Run, split_name
 
 WHOLE = "(all)"
 """The row with the figure over all queries, under those of the groups."""

@@ -8,12 +8,15 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from crosslens.core import UNRANKED, Array, Ranking, Relevance, available_cores, wait_for_all
+from crosslens.core import available_cores
+from crosslens.engine import wait_for_all
 from crosslens.rank.distinct import Copies, count_groups_exactly, list_members
 from crosslens.rank.kernels import count_exactly, put_in_order
 from crosslens.rank.merged import Lists
 from crosslens.rank.scan import survivors
 from crosslens.rank.scorers import Scorer
+from crosslens.storage import Array
+from crosslens.values import UNRANKED, Ranking, Relevance
 
 _PAIRS_AT_ONCE = 1 << 14
 _QUERIES_AT_ONCE = 1 << 10

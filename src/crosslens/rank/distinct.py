@@ -13,9 +13,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from crosslens.core import Array
 from crosslens.rank.kernels import compiled
 from crosslens.rank.scorers import InnerProduct, Scorer, buffered_product
+from crosslens.storage import Array
 
 _SAMPLED = 8
 """Numbers of a vector that are looked at first: where they differ, the vectors do."""

@@ -16,21 +16,10 @@ from typing import Any
 
 import numpy as np
 
-from crosslens.core import (
-    HEADER_FILE,
-    UNRANKED,
-    Array,
-    CrosslensError,
-    Layout,
-    Ranking,
-    Relevance,
-    as_top_scores,
-    atomic_folder,
-    available_cores,
-    read_folder,
-    wait_for_all,
-    write_parts,
-)
+from crosslens.core import CrosslensError, available_cores
+from crosslens.engine import wait_for_all
+from crosslens.storage import HEADER_FILE, Array, Layout, atomic_folder, read_folder, write_parts
+from crosslens.values import UNRANKED, Ranking, Relevance, as_top_scores
 
 SECONDS_BETWEEN_CHECKPOINTS = 60.0
 MOST_TIME_FOR_CHECKPOINTS = 1 / 20

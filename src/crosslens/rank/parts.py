@@ -12,11 +12,14 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from crosslens.core import Array, Progress, Ranking, available_cores, current_engine, fingerprint, stage
+from crosslens.core import available_cores
+from crosslens.engine import Progress, current_engine, stage
 from crosslens.rank.direction_state import Direction, lists_of, ranking_of
 from crosslens.rank.merged import Blocks, Lists, Merged
 from crosslens.rank.scorers import Scorer
 from crosslens.rank.tiles import TILE, run_pass, slices
+from crosslens.storage import Array, fingerprint
+from crosslens.values import Ranking
 
 _FEWEST_QUERIES = 2 * TILE
 """Queries of a part, at least: for each part, the lists of the whole other axis travel and are merged."""

@@ -9,27 +9,21 @@ from pathlib import Path
 
 import numpy as np
 
-from crosslens.core import (
+from crosslens.core import InputError, UnknownNameError, UsageError, argument, available_cores
+from crosslens.engine import Progress, current_engine, shown_progress
+from crosslens.rank.scorers import InnerProduct, Scorer
+from crosslens.storage import Array
+from crosslens.values import (
     IMAGE_TO_TEXT,
     TEXT_TO_IMAGE,
     UNRANKED,
-    Array,
     Ids,
-    InputError,
-    Progress,
     RankedLists,
     Ranking,
     Relevance,
-    UnknownNameError,
-    UsageError,
-    argument,
     as_top_scores,
-    available_cores,
-    current_engine,
     positions,
-    shown_progress,
 )
-from crosslens.rank.scorers import InnerProduct, Scorer
 
 BACKENDS = ("numpy", "torch")
 PairScores = Callable[[Sequence[tuple[str, str]]], Array]

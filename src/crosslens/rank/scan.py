@@ -34,8 +34,8 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from crosslens.core import Array
 from crosslens.rank.kernels import compiled
+from crosslens.storage import Array
 
 LANES = 64
 """Scores that are compared at once."""

@@ -12,27 +12,20 @@ from typing import Any
 
 import numpy as np
 
-from crosslens.core import (
+from crosslens.core import InputError, Options, Registry, UsageError, argument, available_cores, declarations, option
+from crosslens.engine import wait_for_all
+from crosslens.rank.scorers import InnerProduct, Scorer, check_dimensions, norms, rounding_bound, unit_rows
+from crosslens.storage import (
     VECTOR_BYTES,
     Array,
     ArrayBlocks,
-    Embeddings,
-    InputError,
-    Options,
-    Registry,
-    UsageError,
     VectorBlocks,
-    argument,
     as_blocks,
-    available_cores,
     block_parts,
-    declarations,
     each_block,
-    option,
     random_stream,
-    wait_for_all,
 )
-from crosslens.rank.scorers import InnerProduct, Scorer, check_dimensions, norms, rounding_bound, unit_rows
+from crosslens.values import Embeddings
 
 Convert = Callable[[Array], Array]
 """Stored rows → float32 rows of the same items."""

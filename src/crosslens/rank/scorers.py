@@ -15,18 +15,10 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from crosslens.core import (
-    Array,
-    ArrayBlocks,
-    InputError,
-    VectorBlocks,
-    argument,
-    as_blocks,
-    available_cores,
-    first_inexact,
-    inexact_score,
-    wait_for_all,
-)
+from crosslens.core import InputError, argument, available_cores
+from crosslens.engine import wait_for_all
+from crosslens.storage import Array, ArrayBlocks, VectorBlocks, as_blocks
+from crosslens.values import first_inexact, inexact_score
 
 _BLOCK_NUMBERS = 1 << 19
 """Numbers of the vectors that are converted or multiplied pair by pair at a time: 4 MB in float64."""

@@ -14,10 +14,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from crosslens.core import Array, Progress, SilentProgress, available_cores, in_threads, one_blas_thread, shown_progress
+from crosslens.core import available_cores
+from crosslens.engine import Progress, SilentProgress, in_threads, one_blas_thread, shown_progress
 from crosslens.rank.direction_state import Direction, PassTally, top_of
 from crosslens.rank.scan import FEW_RELEVANT, count_columns, count_rows, find_hits, first_floors, plan, take
 from crosslens.rank.scorers import Scorer
+from crosslens.storage import Array
 
 TILE = 640
 """Items of a tile along the axis that workers share out. Rows of scores do not lie a power of two apart, which would

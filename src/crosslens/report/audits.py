@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
-from crosslens.core import Dataset, hold_output, refuse_unknown, write_text
+from crosslens.core import refuse_unknown
 from crosslens.encode import EncodeKeywords, EncodeOptions
 from crosslens.pipeline import (
     AUDIT_DATASETS,
@@ -25,10 +25,13 @@ from crosslens.pipeline import (
 )
 from crosslens.report.document.inputs import report_inputs
 from crosslens.report.document.page import Report
+from crosslens.storage import hold_output, write_text
+from crosslens.values import Dataset
 
 if TYPE_CHECKING:
-    from crosslens.core import Progress, TrustCode
+    from crosslens.engine import Progress
     from crosslens.pipeline import Display
+    from crosslens.storage import TrustCode
 
 
 class FileKeywords(TypedDict, total=False):

@@ -13,20 +13,10 @@ from math import isfinite
 from pathlib import Path
 from typing import Any
 
-from crosslens.core import (
-    QUERIES_FILE,
-    RECIPE_FILE,
-    RUN_FILE,
-    CrosslensError,
-    Run,
-    argument,
-    fingerprint,
-    harmless,
-    needs_extra,
-    parse_toml,
-    without_secrets,
-)
+from crosslens.core import CrosslensError, argument, harmless, needs_extra, without_secrets
 from crosslens.metrics import dataset_name, dataset_revision, select_metrics
+from crosslens.storage import fingerprint, parse_toml
+from crosslens.values import QUERIES_FILE, RECIPE_FILE, RUN_FILE, Run
 
 
 @dataclass(frozen=True)

@@ -12,23 +12,13 @@ from typing import Literal
 
 import numpy as np
 
-from crosslens.core import (
-    Array,
-    ArrayBlocks,
-    Dataset,
-    InputError,
-    Progress,
-    UsageError,
-    VectorBlocks,
-    align_embeddings,
-    as_blocks,
-    file_fingerprint,
-    select_rows,
-    without_secrets,
-)
+from crosslens.core import InputError, UsageError, without_secrets
 from crosslens.data import read_vectors, vector_files
+from crosslens.engine import Progress
 from crosslens.rank import unit_blocks
 from crosslens.similarity.protocol import References, Texts, as_grid, distinct_texts, group_members, group_starts
+from crosslens.storage import Array, ArrayBlocks, VectorBlocks, as_blocks, file_fingerprint, select_rows
+from crosslens.values import Dataset, align_embeddings
 
 _PAIR_NUMBERS = 1 << 21
 _REFERENCE_NUMBERS = 1 << 24

@@ -15,35 +15,9 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from crosslens.core import (
-    Array,
-    ConflictError,
-    Dataset,
-    InputError,
-    Progress,
-    UsageError,
-    Workspace,
-    argument,
-    cache_folder,
-    call_function,
-    current_engine,
-    fingerprint,
-    frozen,
-    other_content,
-    positions,
-    read_cached_array,
-    reading,
-    refuse_existing,
-    shown_progress,
-    stage,
-    tidy_output,
-    verification,
-    workspace,
-    write_cached_array,
-    write_text,
-    wrong_code,
-)
+from crosslens.core import ConflictError, InputError, UsageError, argument, call_function, reading, wrong_code
 from crosslens.data import read_array, read_table, require_column
+from crosslens.engine import Progress, current_engine, shown_progress, stage
 from crosslens.similarity.precomputed import (
     MATRIX_SUFFIXES,
     MatrixDescription,
@@ -63,6 +37,22 @@ from crosslens.similarity.protocol import (
     Texts,
     references_of,
 )
+from crosslens.storage import (
+    Array,
+    Workspace,
+    cache_folder,
+    fingerprint,
+    frozen,
+    other_content,
+    read_cached_array,
+    refuse_existing,
+    tidy_output,
+    verification,
+    workspace,
+    write_cached_array,
+    write_text,
+)
+from crosslens.values import Dataset, positions
 
 
 def load_similarity(phi: Phi, *, cache: CacheChoice = None, **options: Any) -> Similarity:

@@ -13,32 +13,26 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from crosslens.core import (
+from crosslens.core import InputError, argument, reading
+from crosslens.data import ARRAY_SUFFIXES, PackedBlocks, existing_file, read_array_and_ids, read_text
+from crosslens.engine import Progress
+from crosslens.similarity.protocol import References, Texts
+from crosslens.storage import (
     Array,
-    Dataset,
-    Ids,
-    InputError,
-    Progress,
-    argument,
-    as_ids,
     csv_delimiter,
     file_fingerprint,
     fingerprint,
     from_spreadsheets,
     is_verifying,
-    match_ids,
-    positions,
     read_json_file,
     read_whole,
-    reading,
     require_entries,
     sealed,
     unsealed,
     verification,
     write_text,
 )
-from crosslens.data import ARRAY_SUFFIXES, PackedBlocks, existing_file, read_array_and_ids, read_text
-from crosslens.similarity.protocol import References, Texts
+from crosslens.values import Dataset, Ids, as_ids, match_ids, positions
 
 KIND = "crosslens-similarity"
 _MATRIX = "matrix"

@@ -9,7 +9,10 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
-from crosslens.core import Array, Dataset, Progress, Registry, UsageError, available_cores, core_limit, wait_for_all
+from crosslens.core import Registry, UsageError, available_cores, core_limit
+from crosslens.engine import Progress, wait_for_all
+from crosslens.storage import Array
+from crosslens.values import Dataset
 
 Texts = Sequence[str]
 References = Sequence[Texts]

@@ -30,8 +30,8 @@ import numba
 import numpy as np
 from scipy.sparse import csr_array
 
-from crosslens.core import Array
 from crosslens.similarity.protocol import References, Texts, distinct_texts, group_members, group_starts, in_parallel
+from crosslens.storage import Array
 
 WORD = re.compile(r"[^\W_]+")
 _VOWEL = re.compile("[aeiouy]")

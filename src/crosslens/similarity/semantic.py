@@ -25,17 +25,8 @@ from typing import Any, NamedTuple
 import numba
 import numpy as np
 
-from crosslens.core import (
-    Array,
-    InputError,
-    Progress,
-    UnknownNameError,
-    UsageError,
-    fingerprint,
-    one_blas_thread,
-    read_json_file,
-    reading,
-)
+from crosslens.core import InputError, UnknownNameError, UsageError, reading
+from crosslens.engine import Progress, one_blas_thread
 from crosslens.rank import unit_rows
 from crosslens.similarity.embedding import Vectors
 from crosslens.similarity.protocol import (
@@ -48,6 +39,7 @@ from crosslens.similarity.protocol import (
     thread_count,
 )
 from crosslens.similarity.roles import ROLES, Roles, SameContent, SharedWords
+from crosslens.storage import Array, fingerprint, read_json_file
 
 _FIT_AGAIN = "fit again with training/semantic/fit.py"
 ROLES_FROM = 0.3

@@ -8,7 +8,9 @@ from typing import Any, Literal
 
 import numpy as np
 
-from crosslens.core import FloatArray, IntArray, Statistic, UnknownNameError, UsageError, argument, random_stream
+from crosslens.core import UnknownNameError, UsageError, argument
+from crosslens.storage import FloatArray, IntArray, random_stream
+from crosslens.values import Statistic
 
 _CELLS = 1 << 21
 """Counts that a median table works on at once."""

@@ -16,8 +16,9 @@ from typing import Any
 import numba
 import numpy as np
 
-from crosslens.core import Array, FloatArray, InputError, IntArray, UnknownNameError
+from crosslens.core import InputError, UnknownNameError
 from crosslens.statistics.bootstrap import Bootstrap, Estimate, percentiles, require_level
+from crosslens.storage import Array, FloatArray, IntArray
 
 _compiled = numba.njit(nogil=True, cache=True, error_model="numpy")
 

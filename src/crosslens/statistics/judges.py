@@ -9,8 +9,9 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from crosslens.core import BoolArray, FloatArray, IntArray, UnknownNameError
+from crosslens.core import UnknownNameError
 from crosslens.statistics.bootstrap import NO_INTERVAL, Bootstrap, Estimate, estimate, percentiles, require_level
+from crosslens.storage import BoolArray, FloatArray, IntArray
 
 _PERFECT = 1e-12
 """What rounding may take from full agreement."""

@@ -19,16 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from crosslens.core import (
-    BoolArray,
-    FloatArray,
-    InputError,
-    IntArray,
-    Statistic,
-    UnknownNameError,
-    UsageError,
-    random_stream,
-)
+from crosslens.core import InputError, UnknownNameError, UsageError
 from crosslens.statistics.bootstrap import (
     NO_INTERVAL,
     Bootstrap,
@@ -50,6 +41,8 @@ from crosslens.statistics.bootstrap import (
     valid_rows,
     weighted_sums,
 )
+from crosslens.storage import BoolArray, FloatArray, IntArray, random_stream
+from crosslens.values import Statistic
 
 _SWAPS = 256
 _FEW, WEIGHTED = 10, 4000

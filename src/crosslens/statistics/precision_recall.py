@@ -14,8 +14,9 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from crosslens.core import Array, FloatArray, InputError, IntArray, UnknownNameError, random_stream
+from crosslens.core import InputError, UnknownNameError
 from crosslens.statistics.bootstrap import Estimate, Linearised, bounded_interval, require_level
+from crosslens.storage import Array, FloatArray, IntArray, random_stream
 
 Area = Literal["step", "trapezoid"]
 AREAS: tuple[Area, ...] = get_args(Area)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from crosslens.core import random_stream
+from crosslens.storage import random_stream
 from crosslens.synth.drawing import RGB, Pen, Surface
 
 if TYPE_CHECKING:

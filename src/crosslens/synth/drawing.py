@@ -22,7 +22,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from crosslens.core import Array, needs_extra
+from crosslens.core import needs_extra
+from crosslens.storage import Array
 
 if TYPE_CHECKING:
     from PIL import Image

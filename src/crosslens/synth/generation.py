@@ -24,19 +24,13 @@ from typing import Any
 
 import numpy as np
 
-from crosslens.core import (
-    CrosslensError,
-    Dataset,
-    InputError,
-    Progress,
-    UsageError,
-    random_stream,
-    read_header,
-    write_text,
-)
+from crosslens.core import CrosslensError, InputError, UsageError
+from crosslens.engine import Progress
+from crosslens.storage import random_stream, read_header, write_text
 from crosslens.synth.drawing import pillow
 from crosslens.synth.scene import SIZE, SceneObject, SyntheticScene, arrange, relations_between, slots
 from crosslens.synth.tasks import EVERY_TASK, chosen_tasks
+from crosslens.values import Dataset
 
 VERSIONS = ("v0", "v1", "v2")
 ROLES = ("original", "twin", "similar")

@@ -10,29 +10,22 @@ from typing import Any
 
 import polars as pl
 
-from crosslens.core import (
-    DATASET_LAYOUT,
-    OBJECT_COLUMNS,
-    RELATION_COLUMNS,
-    Card,
-    Dataset,
+from crosslens.core import available_cores
+from crosslens.data import VISUAL_GENOME_LAYOUT, write_dataset
+from crosslens.engine import Progress, note_resumed, shown_progress, stage
+from crosslens.storage import (
     Layout,
-    Progress,
     ResumableFolder,
     Workspace,
-    available_cores,
     fingerprint,
-    note_resumed,
     read_header,
     remove,
-    shown_progress,
-    stage,
     write_header,
     write_text,
 )
-from crosslens.data import VISUAL_GENOME_LAYOUT, write_dataset
 from crosslens.synth.generation import SHARD_SIZE, SPEC_FILE, SceneRecipe, draw_shards, part_file, set_spec, shard_count
 from crosslens.synth.scene import IMAGE_DIGITS
+from crosslens.values import DATASET_LAYOUT, OBJECT_COLUMNS, RELATION_COLUMNS, Card, Dataset
 
 _IMAGES = ("image", "file", "width", "height", "task", "source", "backdrop", "things", "role", "original", "changed")
 _CAPTIONS = ("caption", "image", "text", "style", "difficulty")

@@ -10,8 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from crosslens.core import Array, Progress, UsageError, random_stream
+from crosslens.core import UsageError
 from crosslens.encode import PixelRows, Pretrained, TokenArrays, encode_texts, load_encoder
+from crosslens.engine import Progress
+from crosslens.storage import Array, random_stream
 from crosslens.train.features import Split, TrainingData
 from crosslens.train.models.protocol import ENCODER, CaptionBatch
 from crosslens.train.recipe import TrainingRecipe

@@ -8,20 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from crosslens.core import (
-    IMAGE_TO_TEXT,
-    TEXT_TO_IMAGE,
-    Array,
-    Dataset,
-    MetricValues,
-    Progress,
-    Ranking,
-    Relevance,
-    Run,
-    UsageError,
-    shown_progress,
-    stage,
-)
+from crosslens.core import UsageError
+from crosslens.engine import Progress, shown_progress, stage
 from crosslens.metrics import (
     OWN_SCORES,
     GainMatrix,
@@ -35,10 +23,12 @@ from crosslens.metrics import (
 )
 from crosslens.rank import ScoreMatrix, rank_both
 from crosslens.similarity import load_similarity, relevance_matrix
+from crosslens.storage import Array
 from crosslens.train.features import ImageFeatures, Split
 from crosslens.train.models.protocol import TrainableModel
 from crosslens.train.processes import Group
 from crosslens.train.recipe import TrainingSettings
+from crosslens.values import IMAGE_TO_TEXT, TEXT_TO_IMAGE, Dataset, MetricValues, Ranking, Relevance, Run
 
 if TYPE_CHECKING:
     from crosslens.train.captions import CaptionSource

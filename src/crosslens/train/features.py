@@ -11,23 +11,13 @@ from typing import Any
 
 import numpy as np
 
-from crosslens.core import (
-    HEADER_FILE,
-    Array,
-    Dataset,
-    Embeddings,
-    InputError,
-    Registry,
-    UsageError,
-    align_embeddings,
-    fingerprint,
-    random_stream,
-    reading,
-)
+from crosslens.core import InputError, Registry, UsageError, reading
 from crosslens.data import image_files, load_dataset, path_options, read_array, read_lines, read_precomputed
 from crosslens.encode import PixelRows, Pretrained, stored_pixels
+from crosslens.storage import HEADER_FILE, Array, fingerprint, random_stream
 from crosslens.train.models.protocol import ImageBatch
 from crosslens.train.recipe import call_registered
+from crosslens.values import Dataset, Embeddings, align_embeddings
 
 _KINDS = {2: "vectors", 3: "regions", 4: "pixels"}
 """What an array of features is, by its axes."""

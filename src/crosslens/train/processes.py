@@ -18,16 +18,9 @@ from typing import Any
 
 import numpy as np
 
-from crosslens.core import (
-    Array,
-    CrosslensError,
-    MissingExtraError,
-    Progress,
-    UsageError,
-    available_cores,
-    load_plugin,
-    loaded_plugins,
-)
+from crosslens.core import CrosslensError, MissingExtraError, UsageError, available_cores, load_plugin, loaded_plugins
+from crosslens.engine import Progress
+from crosslens.storage import Array
 from crosslens.train.stored.checkpoint import LOSS
 
 

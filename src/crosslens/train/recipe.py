@@ -17,23 +17,9 @@ from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Any
 
-from crosslens.core import (
-    EXPECTED,
-    Entry,
-    InputError,
-    Options,
-    SettingsFile,
-    TrustCode,
-    UnknownNameError,
-    UsageError,
-    named_by,
-    option,
-    parse_json,
-    require_openable,
-    trusting,
-    typed,
-)
+from crosslens.core import Entry, InputError, Options, UnknownNameError, UsageError, option
 from crosslens.data import read_text
+from crosslens.storage import EXPECTED, SettingsFile, TrustCode, named_by, parse_json, require_openable, trusting, typed
 
 _TYPES = {kind.__name__: kind for kind in (int, float, str, bool)}
 

@@ -8,27 +8,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from crosslens.core import (
-    DIRECTION_LABELS,
-    Cell,
-    Figure,
-    Lines,
-    Presented,
-    Progress,
-    Row,
-    Run,
-    Section,
-    Series,
-    Table,
-    Text,
-    fingerprint,
-    shown_progress,
-    tidy_output,
-    torch_device,
-    workspace,
-)
+from crosslens.core import Cell, Figure, Lines, Presented, Row, Section, Series, Table, Text
 from crosslens.encode import Pretrained
+from crosslens.engine import Progress, shown_progress, torch_device
 from crosslens.metrics import facts_of, format_count, metric_figure, unit_sentence
+from crosslens.storage import fingerprint, tidy_output, workspace
 from crosslens.train.captions import pretrained_of
 from crosslens.train.evaluation import TrainingMetrics
 from crosslens.train.features import TrainingData
@@ -36,6 +20,7 @@ from crosslens.train.processes import Group, check_processes, compute_together, 
 from crosslens.train.recipe import TrainingRecipe
 from crosslens.train.stored.model_folder import MODEL_LAYOUT, TEST_RUN, finished_card, read_model, write_model
 from crosslens.train.training import Training, Watch
+from crosslens.values import DIRECTION_LABELS, Run
 
 HERE = Path()
 """Where a model is, seen from its own page, which may be moved with it."""

@@ -15,9 +15,11 @@ from typing import Any
 
 import numpy as np
 
-from crosslens.core import Array, CrosslensError, InputError, Progress, Run, UsageError, derive_seed, stage
+from crosslens.core import CrosslensError, InputError, UsageError
+from crosslens.engine import Progress, stage
 from crosslens.metrics import facts_of
 from crosslens.similarity import prepare_dataset
+from crosslens.storage import Array, derive_seed
 from crosslens.train.captions import BatchPlan, CaptionReader, CaptionVocabulary, pretrained_of
 from crosslens.train.evaluation import SplitMetrics, TrainingMetrics, score_matrix
 from crosslens.train.features import Split, TrainingData
@@ -33,6 +35,7 @@ from crosslens.train.stored.checkpoint import (
     save_checkpoint,
     trained_state,
 )
+from crosslens.values import Run
 
 _FACTOR = "factor"
 """In a parameter group: by what the learning rate is multiplied for it."""

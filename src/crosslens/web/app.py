@@ -16,7 +16,8 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 
 from crosslens import __version__
-from crosslens.core import UsageError, argument, cache_folder
+from crosslens.core import UsageError, argument
+from crosslens.storage import cache_folder
 from crosslens.web.access import password_login
 from crosslens.web.library import RunLibrary
 from crosslens.web.pages import RESPONSES, add_pages

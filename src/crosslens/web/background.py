@@ -12,7 +12,9 @@ from dataclasses import dataclass
 from threading import Lock
 from typing import Any, Generic, TypeVar
 
-from crosslens.core import ConflictError, CrosslensError, Progress, fetching_nothing
+from crosslens.core import ConflictError, CrosslensError
+from crosslens.engine import Progress
+from crosslens.storage import fetching_nothing
 
 V = TypeVar("V")
 

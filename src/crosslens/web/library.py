@@ -15,28 +15,12 @@ from pathlib import Path
 from threading import Lock
 from typing import Any
 
-from crosslens.core import (
-    ASSUMED_FACTS,
-    QUERIES_FILE,
-    RECIPE_FILE,
-    RUN_FILE,
-    CrosslensError,
-    Dataset,
-    Figure,
-    InputError,
-    Run,
-    UnknownNameError,
-    UsageError,
-    being_written,
-    json_form,
-    read_facts,
-    read_manifest,
-    read_text_file,
-    read_whole,
-)
+from crosslens.core import CrosslensError, Figure, InputError, UnknownNameError, UsageError
 from crosslens.explanations import dataset_of_run, image_folder_of
 from crosslens.metrics import metric_figure
 from crosslens.pipeline import ROBUSTNESS_FILE, Robustness, dataset_label
+from crosslens.storage import being_written, json_form, read_manifest, read_text_file, read_whole
+from crosslens.values import ASSUMED_FACTS, QUERIES_FILE, RECIPE_FILE, RUN_FILE, Dataset, Run, read_facts
 from crosslens.web.background import RecentCache
 
 _DEEPEST = 6

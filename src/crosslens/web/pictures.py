@@ -14,8 +14,10 @@ from pathlib import Path
 from threading import Lock
 from typing import Literal
 
-from crosslens.core import CrosslensError, Dataset, InputError, atomic_file, fingerprint, require_own
+from crosslens.core import CrosslensError, InputError
 from crosslens.data import PixelBudget, outer_file, read_image_bytes, readable_picture
+from crosslens.storage import atomic_file, fingerprint, require_own
+from crosslens.values import Dataset
 from crosslens.web.library import RunLibrary
 
 _SHRUNK_TO = 0.8

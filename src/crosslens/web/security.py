@@ -25,7 +25,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from crosslens.core import fetching_nothing
+from crosslens.storage import fetching_nothing
 from crosslens.web.access import LoginLimit, refuse
 from crosslens.web.library import RunLibrary
 from crosslens.web.pictures import PictureStore

@@ -9,8 +9,9 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from crosslens.core import MissingExtraError, UsageError, argument, offline
+from crosslens.core import MissingExtraError, UsageError, argument
 from crosslens.encode import split_model
+from crosslens.storage import offline
 from crosslens.web.settings import WebSettings, is_loopback
 
 
@@ -76,7 +77,7 @@ def running_address(folder: Path) -> str | None:
 @contextmanager
 def _findable(folder: Path, address: str) -> Iterator[None]:
     """Inside, :func:`running_address` finds the server. The served folder itself may be read-only."""
-    from crosslens.core import remove, write_text
+    from crosslens.storage import remove, write_text
 
     file = _address_file(folder)
     with suppress(OSError):
@@ -91,6 +92,6 @@ def _findable(folder: Path, address: str) -> Iterator[None]:
 
 
 def _address_file(folder: Path) -> Path:
-    from crosslens.core import cache_folder, fingerprint
+    from crosslens.storage import cache_folder, fingerprint
 
     return cache_folder() / "servers" / fingerprint("served folder", {"path": str(folder.resolve())})

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from crosslens.core import InputError, Options, UsageError, argument, option
 
 if TYPE_CHECKING:  # a dataset brings polars, and the flags are read for every help text
-    from crosslens.core import Dataset
+    from crosslens.values import Dataset
 
 DEFAULT_PORT = 8000
 _SHORTEST_PASSWORD = 12

@@ -11,15 +11,7 @@ import numpy as np
 import pytest
 
 from crosslens.analyze import ANALYSES, Subject, look_into_inputs
-from crosslens.core import (
-    ConflictError,
-    CrosslensError,
-    Dataset,
-    InputError,
-    UnknownNameError,
-    UsageError,
-    write_header,
-)
+from crosslens.core import ConflictError, CrosslensError, InputError, UnknownNameError, UsageError
 from crosslens.encode import EncodeOptions
 from crosslens.pipeline import (
     AuditOptions,
@@ -37,6 +29,8 @@ from crosslens.pipeline import (
 )
 from crosslens.pipeline.audit import sources, stage as stage_module
 from crosslens.pipeline.audit.results import AuditFolder
+from crosslens.storage import write_header
+from crosslens.values import Dataset
 from tests.pipeline.small_world import world
 
 LIGHT = ("evaluate", "soundness", "curve")

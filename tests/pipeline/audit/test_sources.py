@@ -11,11 +11,12 @@ import pytest
 
 import crosslens as cl
 from crosslens.analyze import Subject
-from crosslens.core import IMAGE_TO_TEXT, TEXT_TO_IMAGE, trusting
 from crosslens.encode import EncodeOptions
 from crosslens.pipeline import AuditOptions, AuditRequest, DatasetSource, EvaluateOptions, InputOptions, ModelOptions
 from crosslens.pipeline.audit.sources import audit_sources, subject_of
 from crosslens.pipeline.recipe.execute import run_recipe
+from crosslens.storage import trusting
+from crosslens.values import IMAGE_TO_TEXT, TEXT_TO_IMAGE
 from tests.pipeline.small_world import world
 
 IMAGES = 12

@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from crosslens.core.dataset import Dataset
-from crosslens.core.embeddings import Embeddings
+from crosslens.values.dataset import Dataset
+from crosslens.values.embeddings import Embeddings
 
 
 @pytest.fixture

@@ -7,8 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from crosslens.core.run import Run
 from crosslens.pipeline import EvaluateOptions, InputOptions, Recipe, run_recipe
+from crosslens.values.run import Run
 
 
 def recipe(study: Path, **changes: Any) -> Recipe:

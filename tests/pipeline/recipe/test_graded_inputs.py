@@ -7,11 +7,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from crosslens.core.embeddings import Embeddings
 from crosslens.core.errors import CrosslensError, InputError
 from crosslens.data import write_dataset
 from crosslens.encode import EncodeOptions
 from crosslens.pipeline import EvaluateOptions, InputOptions, Recipe, run_recipe
+from crosslens.values.embeddings import Embeddings
 from tests.pipeline.graded_data import CAPTIONS, DATASET, IMAGES, PHI, RANDOM, SCORES
 
 
@@ -76,8 +76,8 @@ def test_recipes_remember_similarities_and_sources(study: Path) -> None:
 def test_mistakes_in_recipes(study: Path, metrics: str, inputs: dict[str, tuple[str, ...]], message: str) -> None:
     (study / "empty").mkdir()
     if "lists" in str(inputs):
-        from crosslens.core.ranking import RankedLists
         from crosslens.data import write_run
+        from crosslens.values.ranking import RankedLists
 
         rows = {image: dict(zip(DATASET.caption_ids, map(float, row), strict=True))
                 for image, row in zip(DATASET.image_ids, SCORES, strict=True)}  # fmt: skip

@@ -10,12 +10,13 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 
-from crosslens.core import UntrustedCodeError, is_plugin_loaded, load_plugin
+from crosslens.core import is_plugin_loaded, load_plugin
 from crosslens.core.errors import FormatVersionError, InputError, UsageError
-from crosslens.core.settings import key_lines
 from crosslens.pipeline import EvaluateOptions, Recipe
 from crosslens.pipeline.options import EvaluateArguments
 from crosslens.pipeline.recipe.recipe import write_toml
+from crosslens.storage import UntrustedCodeError
+from crosslens.storage.settings import key_lines
 
 GOOD = """\
 name = "clip"

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from crosslens.core import Dataset, InputError, Run
+from crosslens.core import InputError
 from crosslens.pipeline import (
     EvaluateOptions,
     InputOptions,
@@ -18,6 +18,7 @@ from crosslens.pipeline import (
     vectors_of_run,
     without_vectors,
 )
+from crosslens.values import Dataset, Run
 from tests.pipeline.recipe.study import recipe
 
 

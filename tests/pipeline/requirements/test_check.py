@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 import crosslens as cl
-from crosslens.core import InputError, MetricValues, Run, UsageError
+from crosslens.core import InputError, UsageError
 from crosslens.pipeline import (
     CheckedModel,
     RequirementCheck,
@@ -29,6 +29,7 @@ from crosslens.pipeline import (
 )
 from crosslens.pipeline.requirements import Measured, RequiredFigure, _decided
 from crosslens.statistics import paired_permutation
+from crosslens.values import MetricValues, Run
 
 QUERIES = 80
 CATEGORIES = np.array(["cat"] * 40 + ["dog"] * 30 + ["owl"] * 6 + [""] * 4)

@@ -15,7 +15,8 @@ import pytest
 
 import crosslens as cl
 from crosslens.cli.console import LogLines
-from crosslens.core import ConflictError, Workspace, workspace
+from crosslens.core import ConflictError
+from crosslens.storage import Workspace, workspace
 from tests.pipeline.robustness_study import letters
 from tests.pipeline.robustness_study.letters import Letters, captions
 from tests.tables import rest_slow

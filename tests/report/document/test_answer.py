@@ -9,11 +9,12 @@ import numpy as np
 import pytest
 
 import crosslens as cl
-from crosslens.core import Dataset, Effect, Figure, Finding, Interval, Intervals, Run, Section
+from crosslens.core import Effect, Figure, Finding, Interval, Intervals, Section
 from crosslens.pipeline import StageResult
 from crosslens.report import ReportInputs
 from crosslens.report.document.answer import headline, questions, strip
 from crosslens.report.document.inputs import ReportContext
+from crosslens.values import Dataset, Run
 
 TARGETS = frozenset({"groups", "reading", "labels", "twins", "better", "numbers"})
 

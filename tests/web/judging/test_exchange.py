@@ -14,9 +14,10 @@ import pytest
 
 import crosslens as cl
 from crosslens.analyze import find_missing_positives
-from crosslens.core import InputError, UnknownNameError, UsageError, parquet_bytes
+from crosslens.core import InputError, UnknownNameError, UsageError
 from crosslens.data import read_judgements, read_relevance
 from crosslens.explanations import concept_metrics, explain_run, save_overview
+from crosslens.storage import parquet_bytes
 from crosslens.web.judging.agreement import judgement_table
 from crosslens.web.judging.database.projects import StoredItem
 from crosslens.web.judging.exporting import export_content, judged_pairs

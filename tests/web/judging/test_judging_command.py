@@ -16,7 +16,7 @@ pytest.importorskip("PIL", reason="pip install 'crosslens[web]'")
 pytest.importorskip("sqlalchemy", reason="pip install 'crosslens[web]'")
 
 import crosslens as cl
-from crosslens.core import Tokens
+from crosslens.encode import Tokens
 from crosslens.synth import write_scenes
 from crosslens.web.judging.database.engine import Database, open_database
 from crosslens.web.judging.database.judgements import record_judgement, requests_by_model

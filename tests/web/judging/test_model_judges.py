@@ -15,7 +15,8 @@ import pytest
 pytest.importorskip("PIL", reason="pip install 'crosslens[web]'")
 from PIL import Image
 
-from crosslens.core import CrosslensError, Endpoint, InputError, InvalidAnswer, RecordedAnswers, Tokens, UsageError
+from crosslens.core import CrosslensError, InputError, UsageError
+from crosslens.encode import Endpoint, InvalidAnswer, RecordedAnswers, Tokens
 from crosslens.web.judging.model_judges import ModelJudge, ask_and_keep, picture_for_model, read_item_answer
 from crosslens.web.judging.options import AskingOptions
 from crosslens.web.judging.tasks import TASKS, Answer, ItemContent, ShownPicture, ShownText

@@ -13,8 +13,8 @@ from typing import Any
 import polars as pl
 import pytest
 
-from crosslens.core import parquet_bytes
 from crosslens.explanations import explain_run
+from crosslens.storage import parquet_bytes
 from crosslens.web.judging import owner_pages
 from crosslens.web.judging.database.projects import create_project
 from crosslens.web.judging.results import load_answers

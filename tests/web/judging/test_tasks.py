@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 
-from crosslens.core import InputError, SettingsFile, UsageError
+from crosslens.core import InputError, UsageError
+from crosslens.storage import SettingsFile
 from crosslens.web.judging.database.projects import as_item
 from crosslens.web.judging.database.tables import ItemRow
 from crosslens.web.judging.tasks import (

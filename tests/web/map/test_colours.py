@@ -11,8 +11,9 @@ import pytest
 from hypothesis import given, strategies as st
 
 import crosslens as cl
-from crosslens.core import Run, UnknownNameError
+from crosslens.core import UnknownNameError
 from crosslens.report import LEVEL_COLOURS
+from crosslens.values import Run
 from crosslens.web.map.colours import LEVELS, MOST_ROWS, NO_VALUE, ItemLookup, Palette, of_categories, of_numbers
 from crosslens.web.map.maps import EmbeddingMap
 from crosslens.web.map.projection import Region

@@ -17,7 +17,8 @@ import numpy as np
 import pytest
 from fastapi.testclient import TestClient
 
-from crosslens.core import Run, trusting
+from crosslens.storage import trusting
+from crosslens.values import Run
 from crosslens.web.map.routes import FRAME_POLICY, LIBRARY
 from crosslens.web.security import CONTENT_SECURITY_POLICY
 from tests.web.conftest import NASTY, client_of, fill

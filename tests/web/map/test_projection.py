@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from crosslens.core import CrosslensError, Embeddings, UsageError
+from crosslens.core import CrosslensError, UsageError
+from crosslens.values import Embeddings
 from crosslens.web.map.projection import PCA, UMAP, assign_clusters, describe_clusters, project
 
 

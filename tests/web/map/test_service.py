@@ -14,8 +14,10 @@ import numpy as np
 import pytest
 
 import crosslens as cl
-from crosslens.core import ConflictError, InputError, Progress, Run
+from crosslens.core import ConflictError, InputError
+from crosslens.engine import Progress
 from crosslens.pipeline import InputOptions, Recipe, run_recipe
+from crosslens.values import Run
 from crosslens.web.background import BUG, MOST_WAITING, JobProgress, Jobs, carry_out
 from crosslens.web.map.maps import ABSENT, IMPOSSIBLE, READY, Maps, MapStore, map_key
 from tests.web.conftest import toys
@@ -119,7 +121,7 @@ def test_runs_without_vectors_say_why(tmp_path: Path) -> None:
 KILLED = """
 import sys, time
 from pathlib import Path
-from crosslens.core import Run
+from crosslens.values import Run
 import crosslens.web.map.maps as stored
 from crosslens.web.map.maps import Maps
 

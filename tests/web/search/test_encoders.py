@@ -16,8 +16,10 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from crosslens.core import ConflictError, InputError, Run, UntrustedCodeError, UsageError
+from crosslens.core import ConflictError, InputError, UsageError
 from crosslens.encode import IMAGES, TEXTS
+from crosslens.storage import UntrustedCodeError
+from crosslens.values import Run
 from crosslens.web.library import RunLibrary
 from crosslens.web.search.encoders import MOST_BYTES, EncoderChoice, EncoderWorker, LoadedEncoder, encoder_choices
 from tests.web.conftest import toys

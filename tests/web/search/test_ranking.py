@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from crosslens.core import Embeddings, InputError
+from crosslens.core import InputError
+from crosslens.values import Embeddings
 from crosslens.web.search.encoders import MOST_WORDS, SearchGallery, word_effects, words_of
 from crosslens.web.search.routes import check_text, shared_words
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from crosslens.core import Dataset
+from crosslens.values import Dataset
 from tests.web.serving import Visitor, served, visit, write_scene_run
 
 pytest.importorskip("onnxruntime", reason="pip install 'crosslens[onnx]'")

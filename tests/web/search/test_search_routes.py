@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 from fastapi.testclient import TestClient
 
-from crosslens.core import Dataset
 from crosslens.encode import load_encoder
+from crosslens.values import Dataset
 from tests.web.conftest import client_of
 from tests.web.serving import write_scene_run
 

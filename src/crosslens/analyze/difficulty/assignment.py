@@ -16,27 +16,12 @@ import polars as pl
 from crosslens.analyze.difficulty.thresholds import Calibration, check_threshold
 from crosslens.analyze.options import DEFAULT_LEVELS, DIFFICULTY
 from crosslens.analyze.pair_scores import ImageCaptionPairs, rows_of, write_table
-from crosslens.core import (
-    Array,
-    Cell,
-    Dataset,
-    Figure,
-    InputError,
-    Presented,
-    Relevance,
-    Section,
-    Shares,
-    Table,
-    UsageError,
-    argument,
-    json_form,
-    parse_json,
-    reading,
-    require_entries,
-)
+from crosslens.core import Cell, Figure, InputError, Presented, Section, Shares, Table, UsageError, argument, reading
 from crosslens.data import existing_file, format_suffix
 from crosslens.metrics import format_count
 from crosslens.statistics import Estimate, share_of_sums
+from crosslens.storage import Array, json_form, parse_json, require_entries
+from crosslens.values import Dataset, Relevance
 
 _OF_ONE_MODEL = "easy=all hard=none"
 _RANGE = re.compile(r"(\d+(?:\.\d+)?)(?:-(\d+(?:\.\d+)?))?(%?)")

@@ -15,22 +15,10 @@ import polars as pl
 
 from crosslens.analyze.difficulty.assignment import Difficulty
 from crosslens.analyze.options import DIFFICULTY, WEB_THRESHOLDS
-from crosslens.core import (
-    Array,
-    Cell,
-    Figure,
-    InputError,
-    Lines,
-    Presented,
-    Section,
-    Series,
-    Table,
-    Text,
-    UsageError,
-    json_form,
-)
+from crosslens.core import Cell, Figure, InputError, Lines, Presented, Section, Series, Table, Text, UsageError
 from crosslens.metrics import format_count
 from crosslens.statistics import share_of_sums
+from crosslens.storage import Array, json_form
 
 ALL_LEVELS = "all"
 _CURVE_POINTS = 101

@@ -22,11 +22,9 @@ from crosslens.analyze.difficulty.assignment import (
 )
 from crosslens.analyze.options import DIFFICULTY
 from crosslens.core import (
-    Array,
     Cards,
     Cell,
     Cloud,
-    Dataset,
     Figure,
     Part,
     PictureCard,
@@ -36,11 +34,11 @@ from crosslens.core import (
     Table,
     Text,
     UsageError,
-    json_form,
-    random_stream,
 )
 from crosslens.metrics import format_count
 from crosslens.statistics import cohen_kappa
+from crosslens.storage import Array, json_form, random_stream
+from crosslens.values import Dataset
 
 if TYPE_CHECKING:
     import polars as pl

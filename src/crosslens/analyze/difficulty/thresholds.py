@@ -12,22 +12,11 @@ import numpy as np
 
 from crosslens.analyze.options import IN_BATCH, CalibrationOptions
 from crosslens.analyze.pair_scores import ImageCaptionPairs
-from crosslens.core import (
-    FORMAT_VERSION,
-    CrosslensError,
-    Dataset,
-    InputError,
-    Progress,
-    Relevance,
-    UsageError,
-    random_stream,
-    read_header,
-    require_entries,
-    shown_progress,
-    stage,
-    write_text,
-)
+from crosslens.core import CrosslensError, InputError, UsageError
+from crosslens.engine import Progress, shown_progress, stage
 from crosslens.statistics import PairCounter, PrecisionRecall
+from crosslens.storage import FORMAT_VERSION, random_stream, read_header, require_entries, write_text
+from crosslens.values import Dataset, Relevance
 
 THRESHOLDS_FILE = "thresholds.json"
 """What a file of thresholds is called inside a folder."""

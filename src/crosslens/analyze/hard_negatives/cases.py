@@ -15,19 +15,12 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from crosslens.core import (
-    BoolArray,
-    Dataset,
-    FloatArray,
-    InputError,
-    IntArray,
-    Progress,
-    UnknownNameError,
-    UsageError,
-    fingerprint,
-)
+from crosslens.core import InputError, UnknownNameError, UsageError
+from crosslens.engine import Progress
 from crosslens.metrics import format_count
 from crosslens.perturbations import chosen_perturbations, is_image_perturbation, perturb_all, perturbations_with
+from crosslens.storage import BoolArray, FloatArray, IntArray, fingerprint
+from crosslens.values import Dataset
 
 RIGHT, WRONG = "right", "wrong"
 ACCURACY = ("accuracy",)

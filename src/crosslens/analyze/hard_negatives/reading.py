@@ -8,17 +8,7 @@ from pathlib import Path
 import polars as pl
 
 from crosslens.analyze.hard_negatives.cases import RIGHT, WRONG, HardNegatives, hard_negatives_of, perturbed_negatives
-from crosslens.core import (
-    HEADER_FILE,
-    Dataset,
-    InputError,
-    Progress,
-    UnknownNameError,
-    UsageError,
-    argument,
-    is_finite_number,
-    reading,
-)
+from crosslens.core import InputError, UnknownNameError, UsageError, argument, reading
 from crosslens.data import (
     Records,
     check_unique,
@@ -30,7 +20,10 @@ from crosslens.data import (
     read_json,
     read_records,
 )
+from crosslens.engine import Progress
 from crosslens.perturbations import perturbations_with
+from crosslens.storage import HEADER_FILE, is_finite_number
+from crosslens.values import Dataset
 
 FORMS = ("sugar_crepe", "aro", "aro_order", "winoground", "cases")
 ORDER = "aro_order"

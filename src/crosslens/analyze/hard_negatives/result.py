@@ -13,13 +13,10 @@ import polars as pl
 
 from crosslens.analyze.hard_negatives.cases import ACCURACY, HardNegatives
 from crosslens.core import (
-    Array,
     Bars,
-    BoolArray,
     Cards,
     Cell,
     Figure,
-    FloatArray,
     InputError,
     Part,
     PictureCard,
@@ -31,12 +28,11 @@ from crosslens.core import (
     UnknownNameError,
     UsageError,
     argument,
-    first_inexact,
-    inexact_score,
-    json_form,
 )
 from crosslens.metrics import format_count
 from crosslens.statistics import Bootstrap, Estimate, correct, paired_permutation, same_tests, sum_of_means
+from crosslens.storage import Array, BoolArray, FloatArray, json_form
+from crosslens.values import first_inexact, inexact_score
 
 ALL_CASES, MACRO = "all", "macro"
 """The groupings of rows over all cases, and over all categories."""

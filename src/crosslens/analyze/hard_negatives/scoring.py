@@ -14,19 +14,7 @@ from crosslens.analyze.hard_negatives.cases import HardNegatives
 from crosslens.analyze.hard_negatives.result import HardNegativesResult, evaluate_scores
 from crosslens.analyze.options import CaseOptions, HardNegativesKeywords, JudgingOptions
 from crosslens.analyze.pair_scores import ImageCaptionPairs, exact_scores, rows_of
-from crosslens.core import (
-    Dataset,
-    Embeddings,
-    FloatArray,
-    InputError,
-    Progress,
-    UnknownNameError,
-    UsageError,
-    align_embeddings,
-    argument,
-    refuse_unknown,
-    without_image_ending,
-)
+from crosslens.core import InputError, UnknownNameError, UsageError, argument, refuse_unknown
 from crosslens.data import check_ids, check_known, image_names
 from crosslens.encode import (
     TEXTS,
@@ -39,7 +27,10 @@ from crosslens.encode import (
     load_pair_scorer,
     require_modality,
 )
+from crosslens.engine import Progress
 from crosslens.rank import default_score
+from crosslens.storage import FloatArray
+from crosslens.values import Dataset, Embeddings, align_embeddings, without_image_ending
 
 BLIND: Mapping[str, Callable[[str], float]] = {
     "shorter": lambda text: -float(len(text)),

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
 
-from crosslens.core import Dataset, Progress
+from crosslens.engine import Progress
 from crosslens.explanations import (
     GENERIC_NOUNS,
     PERSON,
@@ -20,6 +20,7 @@ from crosslens.explanations import (
     senses,
 )
 from crosslens.language import load_wordnet, parse_texts, restore_verbs, scene_graph
+from crosslens.values import Dataset
 
 _GROUPS = frozenset("audience band class couple crowd family group people player team trio".split())  # noqa: SIM905
 _COLOURS = frozenset("black blue brown green grey gray orange pink purple red tan white".split())  # noqa: SIM905

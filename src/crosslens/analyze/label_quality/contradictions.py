@@ -17,7 +17,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from crosslens.core import Dataset, MissingExtraError, Progress
+from crosslens.core import MissingExtraError
+from crosslens.engine import Progress
 from crosslens.language import (
     ACTION_OF,
     COLOUR_FAMILY,
@@ -40,6 +41,7 @@ from crosslens.language import (
     singularise,
 )
 from crosslens.perturbations import perturb_all
+from crosslens.values import Dataset
 
 _TOKEN = re.compile(r"[^\W_]+(?:['’][^\W_]+)?|[^\w\s]|_")
 _QUIET = frozenset(".,;:!?\"'“”‘’…-–—")

@@ -34,22 +34,13 @@ from crosslens.analyze.label_quality.review import (
 from crosslens.analyze.label_quality.swapped import CHANCE, MovedCaption, MovedCaptions, find_swaps
 from crosslens.analyze.options import LabelSettings
 from crosslens.analyze.subject import Planted, Subject, analysis
-from crosslens.core import (
-    TEXT_TO_IMAGE,
-    Dataset,
-    Embeddings,
-    IntArray,
-    Progress,
-    Ranking,
-    Run,
-    UsageError,
-    argument,
-    distinct_names,
-    finding_kind,
-)
+from crosslens.core import UsageError, argument, finding_kind
+from crosslens.engine import Progress
 from crosslens.explanations import TEXT_TO_TEXT, query_outcomes, ranking_of
 from crosslens.language import count_words
 from crosslens.metrics import format_count
+from crosslens.storage import IntArray
+from crosslens.values import TEXT_TO_IMAGE, Dataset, Embeddings, Ranking, Run, distinct_names
 
 AnyRun = Run | Mapping[str, Ranking]
 

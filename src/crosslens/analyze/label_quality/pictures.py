@@ -19,9 +19,12 @@ from typing import Any
 import numpy as np
 
 from crosslens.analyze.near_duplicates import NearDuplicates, hash_files, unit_vectors
-from crosslens.core import Array, Dataset, Embeddings, InputError, Progress, positions, shown_progress, stage
+from crosslens.core import InputError
 from crosslens.data import read_image_bytes
 from crosslens.encode import as_picture, read_ahead
+from crosslens.engine import Progress, shown_progress, stage
+from crosslens.storage import Array
+from crosslens.values import Dataset, Embeddings, positions
 
 _QUALITY = 50
 """JPEG quality down to which two files may differ by how they were saved."""

@@ -15,7 +15,6 @@ from crosslens.analyze.label_quality.swapped import MovedCaptions
 from crosslens.analyze.pair_scores import rows_of, write_table
 from crosslens.core import (
     Cards,
-    Dataset,
     Effect,
     Evidence,
     FactList,
@@ -25,15 +24,14 @@ from crosslens.core import (
     Part,
     PictureCard,
     Presented,
-    Relevance,
     Section,
     Table,
     Text,
-    json_form,
-    listed_id,
 )
 from crosslens.data import existing_file
 from crosslens.metrics import format_count
+from crosslens.storage import json_form
+from crosslens.values import Dataset, Relevance, listed_id
 
 _SHOWN, _ON_PAGES = 10, 60
 WORDS, EMPTY, FAR = "words", "says nothing", "far"

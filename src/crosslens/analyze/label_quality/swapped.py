@@ -20,8 +20,9 @@ from scipy import sparse
 from scipy.stats import binom
 
 from crosslens.analyze.label_quality.contradictions import content_words, contradicts, words_in_order
-from crosslens.core import UNRANKED, Array, Dataset, IntArray, Ranking, positions, random_stream
 from crosslens.explanations import first_relevant, item_rows
+from crosslens.storage import Array, IntArray, random_stream
+from crosslens.values import UNRANKED, Dataset, Ranking, positions
 
 _FAR, _SIBLINGS = 0.1, 0.1
 """A caption's image is far down behind this share of the images, and its other captions find it within this share."""

@@ -19,22 +19,10 @@ import polars as pl
 from crosslens.analyze.near_duplicates import unit_vectors
 from crosslens.analyze.options import ClusterOptions
 from crosslens.analyze.polysemy.measure import CaptionGroups, joint_vectors
-from crosslens.core import (
-    Array,
-    Dataset,
-    Ids,
-    Progress,
-    UnknownNameError,
-    UsageError,
-    argument,
-    derive_seed,
-    frozen,
-    json_form,
-    needs_extra,
-    random_stream,
-    shown_progress,
-    stage,
-)
+from crosslens.core import UnknownNameError, UsageError, argument, needs_extra
+from crosslens.engine import Progress, shown_progress, stage
+from crosslens.storage import Array, derive_seed, frozen, json_form, random_stream
+from crosslens.values import Dataset, Ids
 
 _MOST_CAPTIONS = 5_000
 """Captions of a cluster up to which every pair is compared; of more, a sample of as many."""

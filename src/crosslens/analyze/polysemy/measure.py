@@ -19,34 +19,13 @@ import polars as pl
 
 from crosslens.analyze.near_duplicates import unit_vectors
 from crosslens.analyze.neighbours import nearest_items
-from crosslens.core import (
-    Array,
-    Cell,
-    Dataset,
-    Embeddings,
-    Figure,
-    Ids,
-    InputError,
-    Lines,
-    Presented,
-    Progress,
-    Row,
-    Section,
-    Series,
-    Table,
-    Text,
-    UsageError,
-    align_embeddings,
-    as_blocks,
-    frozen,
-    joined_vectors,
-    json_form,
-    shown_progress,
-    stage,
-)
+from crosslens.core import Cell, Figure, InputError, Lines, Presented, Row, Section, Series, Table, Text, UsageError
+from crosslens.engine import Progress, shown_progress, stage
 from crosslens.metrics import format_count
 from crosslens.similarity import Cider, WordVectors, in_parallel, references_of, thread_count
 from crosslens.statistics import Bootstrap, Estimate
+from crosslens.storage import Array, as_blocks, frozen, json_form
+from crosslens.values import Dataset, Embeddings, Ids, align_embeddings, joined_vectors
 
 NEIGHBOURHOOD_SIZES = (1, 5, 10, 25, 50, 100)
 """The neighbourhood sizes R of the paper's Figure 3."""

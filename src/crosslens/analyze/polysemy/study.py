@@ -14,11 +14,9 @@ from crosslens.analyze.polysemy.clusters import ImageCluster, PolysemyClusters
 from crosslens.analyze.polysemy.measure import CaptionDiversity, Polysemy, curve_sections, interval_figure
 from crosslens.core import (
     ABSENT,
-    Array,
     Cards,
     Cell,
     Cloud,
-    Dataset,
     Figure,
     Lines,
     Part,
@@ -30,10 +28,11 @@ from crosslens.core import (
     Series,
     Table,
     Text,
-    random_stream,
 )
 from crosslens.metrics import format_count
 from crosslens.similarity import references_of
+from crosslens.storage import Array, random_stream
+from crosslens.values import Dataset
 
 CO_CAPTION_QUANTITIES = {
     "co_caption_cosine": "co-captions, cosine",

@@ -12,11 +12,13 @@ import numpy as np
 
 from crosslens.analyze.probes.pairs import Encodings, lengths
 from crosslens.analyze.subject import Subject
-from crosslens.core import STATED_SIZE, Array, BoolArray, Embeddings, Evidence, IntArray, random_stream
+from crosslens.core import STATED_SIZE, Evidence
 from crosslens.language import QUOTED, Words, load_wordnet
 from crosslens.perturbations import perturb_all
 from crosslens.rank import scorer_of
 from crosslens.statistics import PairedTest, paired_permutation
+from crosslens.storage import Array, BoolArray, IntArray, random_stream
+from crosslens.values import Embeddings
 
 _LONGEST, _OTHERS = 32, 64
 """Captions that are examined: the longest ones, and others of all lengths."""

@@ -12,10 +12,12 @@ import numpy as np
 from crosslens.analyze.probes.edits import FACTS, Said
 from crosslens.analyze.probes.orders import swaps
 from crosslens.analyze.subject import Subject
-from crosslens.core import Array, BoolArray, Embeddings, Evidence, IntArray, random_stream
+from crosslens.core import Evidence
 from crosslens.language import BETWEEN, Words
 from crosslens.rank import Scorer, scorer_of
 from crosslens.statistics import Estimate, estimate, share_of_sums
+from crosslens.storage import Array, BoolArray, IntArray, random_stream
+from crosslens.values import Embeddings
 
 LEAST_CAPTIONS = 40
 """Of fewer edited captions nothing is concluded; nor of those of fewer images than three quarters of it."""

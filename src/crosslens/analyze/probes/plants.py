@@ -12,8 +12,10 @@ import numpy as np
 from crosslens.analyze.probes.edits import FACTS
 from crosslens.analyze.probes.orders import swaps
 from crosslens.analyze.subject import Planted, Subject
-from crosslens.core import Array, Embeddings, finding_kind
+from crosslens.core import finding_kind
 from crosslens.language import Words
+from crosslens.storage import Array
+from crosslens.values import Embeddings
 
 _UNREAD = (
     "The model {reads} {what}: of {n} captions that were made false in this alone, it notices {share} (chance: 50 %)"

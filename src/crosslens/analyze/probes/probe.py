@@ -30,10 +30,10 @@ from crosslens.core import (
     Section,
     Table,
     Text,
-    json_form,
-    stage,
 )
+from crosslens.engine import stage
 from crosslens.statistics import Estimate
+from crosslens.storage import json_form
 
 
 @dataclass(frozen=True)

@@ -8,18 +8,10 @@ from functools import cached_property
 import numpy as np
 
 from crosslens.analyze.subject import Subject
-from crosslens.core import (
-    IMAGE_TO_TEXT,
-    TEXT_TO_IMAGE,
-    Array,
-    BoolArray,
-    Effect,
-    Evidence,
-    FloatArray,
-    IntArray,
-    Ranking,
-)
+from crosslens.core import Effect, Evidence
 from crosslens.statistics import estimate
+from crosslens.storage import Array, BoolArray, FloatArray, IntArray
+from crosslens.values import IMAGE_TO_TEXT, TEXT_TO_IMAGE, Ranking
 
 
 @dataclass(frozen=True, eq=False)

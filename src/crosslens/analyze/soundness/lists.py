@@ -9,8 +9,9 @@ import numpy as np
 
 from crosslens.analyze.soundness.firsts import Firsts, share_of
 from crosslens.analyze.subject import Planted, Subject
-from crosslens.core import STATED_SIZE, Array, Effect, Figure, Observation, finding_kind
+from crosslens.core import STATED_SIZE, Effect, Figure, Observation, finding_kind
 from crosslens.metrics import format_count
+from crosslens.storage import Array
 
 _MOST_HUBS = 3
 _TAIL = 20

@@ -9,21 +9,12 @@ import numpy as np
 
 from crosslens.analyze.soundness.firsts import Firsts
 from crosslens.analyze.subject import Planted, Subject
-from crosslens.core import (
-    STATED_SIZE,
-    TEXT_TO_IMAGE,
-    Array,
-    BoolArray,
-    Effect,
-    Figure,
-    FloatArray,
-    IntArray,
-    Observation,
-    finding_kind,
-)
+from crosslens.core import STATED_SIZE, Effect, Figure, Observation, finding_kind
 from crosslens.metrics import format_count
 from crosslens.rank import scorer_of
 from crosslens.statistics import Bootstrap, Estimate, sum_of_means
+from crosslens.storage import Array, BoolArray, FloatArray, IntArray
+from crosslens.values import TEXT_TO_IMAGE
 
 _STATED_PLACES = 0.1
 """What the mean place in the list may be better than the middle, as a share of the list, to be called chance."""

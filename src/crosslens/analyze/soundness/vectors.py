@@ -13,21 +13,11 @@ from scipy.sparse.csgraph import connected_components
 
 from crosslens.analyze.soundness.firsts import Firsts
 from crosslens.analyze.subject import Planted, Subject
-from crosslens.core import (
-    STATED_SIZE,
-    Array,
-    Effect,
-    Embeddings,
-    Figure,
-    FloatArray,
-    InputError,
-    IntArray,
-    Observation,
-    finding_kind,
-    random_stream,
-)
+from crosslens.core import STATED_SIZE, Effect, Figure, InputError, Observation, finding_kind
 from crosslens.encode import as_picture
 from crosslens.statistics import paired_permutation
+from crosslens.storage import Array, FloatArray, IntArray, random_stream
+from crosslens.values import Embeddings
 
 _NOTICEABLE = 0.005
 """The share of blank vectors from which on it is said for certain; fewer are worth a look."""

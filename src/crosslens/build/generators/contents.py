@@ -10,8 +10,9 @@ from typing import Any
 
 import polars as pl
 
-from crosslens.core import Dataset, UnknownNameError
+from crosslens.core import UnknownNameError
 from crosslens.synth import BACKDROPS, COLOUR_WORDS, KINDS, Kind, a, coloured, number_word, part_of_picture, pluralise
+from crosslens.values import Dataset
 
 _TABLE = Path(__file__).with_name("nouns.txt")
 _WIDER = {

@@ -17,23 +17,19 @@ from crosslens.build.generators.protocol import (
     Request,
     folded,
 )
-from crosslens.core import (
+from crosslens.core import InputError, Notify, argument, printable
+from crosslens.encode import (
     WORKERS,
     Endpoint,
-    InputError,
     InvalidAnswer,
     Message,
-    Notify,
     Reading,
     answers_of,
-    argument,
-    derive_seed,
     parse_answer,
-    parse_value,
     picture_file_url,
-    printable,
     read_address,
 )
+from crosslens.storage import derive_seed, parse_value
 
 REVISION = "1"
 """Changed with every change of these texts: answers to other prompts are other answers."""

@@ -12,19 +12,19 @@ from crosslens.core import (
     ConflictError,
     InputError,
     Notify,
-    Progress,
     Registry,
     UnknownNameError,
     UsageError,
     argument,
+    to_stderr,
+)
+from crosslens.engine import Progress, shown_progress, stage
+from crosslens.storage import (
     file_fingerprint,
     fingerprint,
     offline as offline_scope,
     read_json_file,
     remove_abandoned,
-    shown_progress,
-    stage,
-    to_stderr,
     unsealed,
     write_header,
 )

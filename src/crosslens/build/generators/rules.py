@@ -30,7 +30,8 @@ from crosslens.build.generators.protocol import (
     folded,
 )
 from crosslens.build.generators.transfer import fits, transfer
-from crosslens.core import UsageError, random_stream
+from crosslens.core import UsageError
+from crosslens.storage import random_stream
 from crosslens.synth import coloured, listing, number_word, relation, sentence
 
 _MOST_ADDED = 3

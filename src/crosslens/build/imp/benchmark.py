@@ -15,21 +15,9 @@ from crosslens.build.imp.candidates import KEPT, NEAR_DUPLICATE, NOT_DRAWN, SMAL
 from crosslens.build.imp.leakage import CAPTION, IMAGE
 from crosslens.build.imp.people import AGREE, ANNOTATE, GOOD, AnnotatorAgreement, Verdict
 from crosslens.build.imp.sampling import SampleSpread
-from crosslens.core import (
-    Array,
-    Card,
-    Cards,
-    Cell,
-    Dataset,
-    FactList,
-    Figure,
-    Part,
-    PictureCard,
-    Presented,
-    Section,
-    Table,
-    Text,
-)
+from crosslens.core import Cards, Cell, FactList, Figure, Part, PictureCard, Presented, Section, Table, Text
+from crosslens.storage import Array
+from crosslens.values import Card, Dataset
 
 DATASET = "dataset"
 """The folder of the benchmark itself."""

@@ -20,8 +20,10 @@ from crosslens.build.imp.people import DONE, GOOD, PeoplesVerdicts, Verdict, mea
 from crosslens.build.imp.sampling import SampleSpread
 from crosslens.build.options import ImpKeywords, ImpOptions
 from crosslens.build.settings import SamplingSettings
-from crosslens.core import Dataset, UsageError, argument, fingerprint, hold_output
+from crosslens.core import UsageError, argument
 from crosslens.encode import TEXTS, EncodeOptions, Encoder, load_encoder
+from crosslens.storage import fingerprint, hold_output
+from crosslens.values import Dataset
 
 _ABOUT = ("origin", "left_out", "notes", "status")
 

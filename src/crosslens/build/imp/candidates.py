@@ -22,23 +22,7 @@ from crosslens.build.imp.cleaning.duplicates import near_duplicates
 from crosslens.build.imp.sampling import Clusters, check_clusters, find_clusters, sample_images
 from crosslens.build.options import ImpOptions
 from crosslens.build.settings import CleaningSettings, SamplingSettings
-from crosslens.core import (
-    Array,
-    Dataset,
-    Embeddings,
-    InputError,
-    Progress,
-    UsageError,
-    argument,
-    atomic_file,
-    fingerprint,
-    match_ids,
-    parquet_bytes,
-    positions,
-    random_stream,
-    read_parquet_file,
-    to_stderr,
-)
+from crosslens.core import InputError, UsageError, argument, to_stderr
 from crosslens.data import image_files
 from crosslens.encode import (
     IMAGES,
@@ -51,6 +35,9 @@ from crosslens.encode import (
     encode_dataset,
     encode_texts,
 )
+from crosslens.engine import Progress
+from crosslens.storage import Array, atomic_file, fingerprint, parquet_bytes, random_stream, read_parquet_file
+from crosslens.values import Dataset, Embeddings, match_ids, positions
 
 
 @dataclass(frozen=True, eq=False)

@@ -18,18 +18,8 @@ from crosslens.build.imp.benchmark import Imp, good_captions
 from crosslens.build.imp.people import Verdict
 from crosslens.build.imp.sampling import FEWEST, planar_map
 from crosslens.build.settings import LOWEST
-from crosslens.core import (
-    Array,
-    Cloud,
-    Presented,
-    Scatter,
-    Section,
-    Table,
-    UnknownNameError,
-    UsageError,
-    needs_extra,
-    random_stream,
-)
+from crosslens.core import Cloud, Presented, Scatter, Section, Table, UnknownNameError, UsageError, needs_extra
+from crosslens.storage import Array, random_stream
 
 MOST_SUBSETS = 200_000
 """Up to this many subsets are all compared; beyond, captions are added one by one and then exchanged."""

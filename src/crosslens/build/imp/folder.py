@@ -23,15 +23,10 @@ from crosslens.build.imp.people import (
     measure_agreement,
     open_captions,
 )
-from crosslens.core import (
-    DATASET_LAYOUT,
-    ConflictError,
-    CrosslensError,
-    Dataset,
-    InputError,
+from crosslens.core import ConflictError, CrosslensError, InputError, argument
+from crosslens.storage import (
     Layout,
     Workspace,
-    argument,
     atomic_file,
     fingerprint,
     for_spreadsheets,
@@ -42,6 +37,7 @@ from crosslens.core import (
     remove,
     workspace,
 )
+from crosslens.values import DATASET_LAYOUT, Dataset
 
 PAGE = "page.html"
 SAMPLED, CANDIDATES, REJECTED, LEAKS = "sampled.parquet", "candidates.parquet", "rejected.parquet", "leaks.csv"

@@ -14,7 +14,7 @@ import numpy as np
 import polars as pl
 
 from crosslens.analyze import HASH_BITS, hash_files, words_of
-from crosslens.core import HEADER_FILE, InputError, Progress, file_fingerprint, fingerprint, images_below
+from crosslens.core import InputError
 from crosslens.data import (
     PLAIN_SUFFIXES,
     existing_file,
@@ -24,6 +24,9 @@ from crosslens.data import (
     read_lines,
     read_table,
 )
+from crosslens.engine import Progress
+from crosslens.storage import HEADER_FILE, file_fingerprint, fingerprint
+from crosslens.values import images_below
 
 COLUMNS = {
     "kind": pl.String, "image": pl.String, "caption": pl.String, "corpus": pl.String, "match": pl.String,

@@ -15,9 +15,10 @@ import numpy as np
 import polars as pl
 
 from crosslens.build.folder import read_columns
-from crosslens.core import InputError, UsageError, argument, fingerprint, reading
+from crosslens.core import InputError, UsageError, argument, reading
 from crosslens.data import check_known, check_unique, existing_file
 from crosslens.statistics import cohen_kappa
+from crosslens.storage import fingerprint
 
 ANNOTATE = "annotate"
 AGREE = "agree"

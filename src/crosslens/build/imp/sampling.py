@@ -10,7 +10,9 @@ import numpy as np
 
 from crosslens.analyze import farthest_points, unit_vectors
 from crosslens.build.settings import FULL, UMAP, SamplingSettings
-from crosslens.core import Array, MissingExtraError, Progress, UsageError, argument, shown_progress, stage
+from crosslens.core import MissingExtraError, UsageError, argument
+from crosslens.engine import Progress, shown_progress, stage
+from crosslens.storage import Array
 
 NEIGHBOURS = 15
 """UMAP's default."""

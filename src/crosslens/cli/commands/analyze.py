@@ -12,8 +12,11 @@ import typer
 import crosslens.analyze as analyze
 import crosslens.core as core
 import crosslens.data as data
+import crosslens.engine as engine
 import crosslens.explanations as explanations
 import crosslens.pipeline as pipeline
+import crosslens.storage as storage
+import crosslens.values as values
 from crosslens.analyze import DiscriminabilityOptions, LabelSettings
 from crosslens.cli.answers import CommandAnswer, check_tables, write_table, wrote
 from crosslens.cli.commands.evaluate import PROTOCOL_HELP, encoding_of, followed, with_protocol
@@ -38,8 +41,9 @@ from crosslens.cli.flags import (
     output_option,
 )
 from crosslens.cli.stored_runs import load_run
-from crosslens.core import EngineOptions, FactList, Options, UsageError, option
+from crosslens.core import FactList, Options, UsageError, option
 from crosslens.encode import EncodeOptions
+from crosslens.engine import EngineOptions
 
 if TYPE_CHECKING:
     import polars as pl
@@ -85,7 +89,7 @@ def granularity(
     return with_protocol(comparison, record)
 
 
-def caption_sets(datasets: list[core.Dataset], by: str | None) -> list[core.Dataset]:
+def caption_sets(datasets: list[values.Dataset], by: str | None) -> list[values.Dataset]:
     """The datasets, or one dataset's captions split by a column."""
     if by is None:
         return datasets
@@ -151,7 +155,7 @@ def discriminability(
         pairs = [pipeline.read_both(*named) for named in zip(loaded, images, captions, strict=True)]
         given = [{"images": left, "captions": right} for left, right in pairs]
     keywords = {"image_text": image_text, **vars(settings), **vars(encoding)}
-    with core.use_engine(execution):
+    with engine.use_engine(execution):
         measured = [
             analyze.dataset_discriminability(part, model, **vectors, **keywords, progress=progress_bar())
             for part, vectors in zip(loaded, given, strict=True)
@@ -187,7 +191,7 @@ def run(
     if name is None or folder is None:
         raise UsageError("an analysis and a run are needed", fix="name both, or pass --list")
     look, loaded = analyze.ANALYSES[name].value, load_run(folder)
-    with core.offline(encode.offline), core.trusting(trust_code or confirm_code):
+    with storage.offline(encode.offline), storage.trusting(trust_code or confirm_code):
         subject = pipeline.subject_of_run(loaded, encoding_of(encode), seed)
         return look(replace(subject, progress=progress_bar()))
 
@@ -207,8 +211,8 @@ class LabelFiles(Options, group="Output"):
         if self.qrels is not None:
             data.write_qrels(result.relevance(self.limit), self.qrels)
         if self.leave_out is not None:
-            captions = core.escape_ids(result.left_out(self.limit), core.ESCAPED_ON_LINES)
-            core.write_text(self.leave_out, "".join(f"{caption}\n" for caption in captions))
+            captions = values.escape_ids(result.left_out(self.limit), values.ESCAPED_ON_LINES)
+            storage.write_text(self.leave_out, "".join(f"{caption}\n" for caption in captions))
         wrote(self.output, self.qrels, self.leave_out)
 
 

@@ -11,18 +11,19 @@ from typing import Annotated, Any
 import typer
 
 import crosslens.build as build
-import crosslens.core as core
 import crosslens.data as data
 import crosslens.encode as encode
 import crosslens.pipeline as pipeline
+import crosslens.storage as storage
 from crosslens.build import CleaningSettings, RecosSettings, SamplingSettings, SelectionSettings
 from crosslens.cli.answers import wrote
 from crosslens.cli.commands.evaluate import encoding_of
 from crosslens.cli.console import check_outputs, confirm_code, print_note, print_notes, progress_bar
 from crosslens.cli.datasets import DatasetOptions, dataset_words, image_vectors, load_dataset_words
 from crosslens.cli.flags import IMAGE_TEXT, Flags, Json, Overwrite, command, output_option
-from crosslens.core import Options, UsageError, declarations, named_by, option, trusting, without_secrets
+from crosslens.core import Options, UsageError, declarations, option, without_secrets
 from crosslens.encode import EncodeOptions
+from crosslens.storage import named_by, trusting
 
 
 def refuse_on_repeat(context: typer.Context, names: Iterable[str]) -> None:
@@ -277,7 +278,7 @@ def imp(
         flag = "--images" if inputs.images is None else "--pool"
         raise UsageError(f"missing option {flag}", fix="see crosslens build imp --help")
     folder = Path(inputs.images).expanduser()
-    is_dataset = not folder.exists() or (folder / core.HEADER_FILE).exists()
+    is_dataset = not folder.exists() or (folder / storage.HEADER_FILE).exists()
     images = load_dataset_words(inputs.images) if is_dataset else data.read_images(folder)
     pool = load_dataset_words(inputs.pool)
     with trusting(benchmark.trust_code or confirm_code), named_by(repeat):

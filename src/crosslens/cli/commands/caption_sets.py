@@ -6,9 +6,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
 
-import crosslens.core as core
 import crosslens.data as data
 import crosslens.pipeline as pipeline
+import crosslens.values as values
 from crosslens.cli.answers import wrote
 from crosslens.cli.console import print_note, progress_bar
 from crosslens.cli.datasets import DATASET_WORDS, load_dataset_words
@@ -35,7 +35,7 @@ class CaptionSetInputs(Options, group="Input"):
     before_embeddings: str | None = option(None, f"Of --before: {_EMBEDDINGS}.", metavar="FILE")
     after_embeddings: str | None = option(None, f"Of --after: {_EMBEDDINGS}.", metavar="FILE")
 
-    def datasets(self) -> tuple[core.Dataset, core.Dataset]:
+    def datasets(self) -> tuple[values.Dataset, values.Dataset]:
         """The dataset with the captions before, and that with those after."""
         if (self.dataset is None) != (self.by is None):
             present, missing = ("--by", "--dataset") if self.dataset is None else ("--dataset", "--by")
@@ -45,7 +45,7 @@ class CaptionSetInputs(Options, group="Input"):
         whole = load_dataset_words(self.dataset)
         return data.captions_where(whole, self.by, self.before), data.captions_where(whole, self.by, self.after)
 
-    def embeddings(self, before: core.Dataset, after: core.Dataset) -> dict[str, Any]:
+    def embeddings(self, before: values.Dataset, after: values.Dataset) -> dict[str, Any]:
         """The vectors of the images and of both sets; nothing where a model makes them."""
         images, first, second = self.image_embeddings, self.before_embeddings, self.after_embeddings
         flags = {"--image-embeddings": images, "--before-embeddings": first, "--after-embeddings": second}

@@ -10,16 +10,20 @@ import typer
 
 import crosslens.core as core
 import crosslens.encode as encoders
+import crosslens.engine as engine
 import crosslens.metrics as metric_families
 import crosslens.pipeline as pipeline
+import crosslens.storage as storage
+import crosslens.values as value_types
 from crosslens.cli.answers import CommandAnswer
 from crosslens.cli.completion import names_of
 from crosslens.cli.console import confirm_code, print_note, progress_bar
 from crosslens.cli.datasets import DATASET_WORDS, DatasetOptions, dataset_words
 from crosslens.cli.flags import Flags, Overwrite, Plugins, TrustCodeFlag, command, output_option, recorded_command
 from crosslens.cli.stored_runs import EvaluatedRun, evaluated_run, run_written_at
-from crosslens.core import EngineOptions, FactList, Text, UsageError, option
+from crosslens.core import FactList, Text, UsageError, option
 from crosslens.encode import EncodeOptions
+from crosslens.engine import EngineOptions
 from crosslens.pipeline import EvaluateOptions, InputOptions, ModelOptions, RerankOptions
 
 PROTOCOL_HELP = "Follow a paper and say so beside every figure: {} (see crosslens protocols)."
@@ -109,7 +113,7 @@ def evaluate(
     recipe = replace(recipe, queries=asking, queries_options=asking_options)
     recipe = recipe.with_plugins(plugin or ())
     encoding = replace(encode, device=options.device, notify=print_note)
-    with core.local_output(output, core.RUN_LAYOUT) as folder, core.use_engine(execution):
+    with storage.local_output(output, value_types.RUN_LAYOUT) as folder, engine.use_engine(execution):
         before = run_written_at(folder)
         result = pipeline.run_recipe(
             recipe, folder, overwrite=overwrite, progress=progress_bar(), command=recorded_command(),
@@ -133,9 +137,9 @@ def run(
     The recipe of a run folder is compared with the run beside it. Python code that the recipe names runs only after a
     question, or with --trust-code.
     """
-    file = recipe / core.RECIPE_FILE if recipe.is_dir() else recipe
+    file = recipe / value_types.RECIPE_FILE if recipe.is_dir() else recipe
     trusted = trust_code or confirm_code
-    with core.local_output(output, core.RUN_LAYOUT) as folder:
+    with storage.local_output(output, value_types.RUN_LAYOUT) as folder:
         before = run_written_at(folder)
         loaded = pipeline.Recipe.read(file, trust_code=trusted).with_plugins(plugin or ())
         result = pipeline.run_recipe(
@@ -149,8 +153,8 @@ def run(
             trust_code=trusted,
         )
     answer = evaluated_run(result, output, before == run_written_at(folder))
-    if (file.parent / core.RUN_FILE).exists():
-        same = core.Run.load(file.parent).fingerprint == result.fingerprint
+    if (file.parent / value_types.RUN_FILE).exists():
+        same = value_types.Run.load(file.parent).fingerprint == result.fingerprint
         verdict = "every query has the same value as in" if same else "the values differ from those in"
         print_note(f"note: {verdict} {file.parent}")
     return answer
@@ -233,7 +237,7 @@ def encode(
     assert model is not None
     assert output is not None
     dataset = source.load()
-    with core.hold_output(output), core.use_engine(execution):
+    with storage.hold_output(output), engine.use_engine(execution):
         options = replace(options, notify=print_note)
         encoder = encoders.load_encoder(model, options)
         encoded = encoders.encode_dataset(

@@ -11,6 +11,7 @@ import typer
 import crosslens.core as core
 import crosslens.explanations as explanations
 import crosslens.pipeline as pipeline
+import crosslens.values as values
 from crosslens.cli.answers import Write, wrote
 from crosslens.cli.commands.evaluate import PROTOCOL_HELP, encoding_of, followed, with_protocol
 from crosslens.cli.console import print_note, progress_bar
@@ -122,10 +123,10 @@ def explain(
 
 
 def _explain_failures(
-    run: core.Run, dataset: core.Dataset, direction: str | None, options: FailureOptions, overwrite: bool,
+    run: values.Run, dataset: values.Dataset, direction: str | None, options: FailureOptions, overwrite: bool,
     settings: dict[str, Any], record: dict[str, Any] | None,
 ) -> explanations.Overview | explanations.OverviewComparison:  # fmt: skip
-    def explain(run: core.Run, direction: str | None) -> explanations.Overview:
+    def explain(run: values.Run, direction: str | None) -> explanations.Overview:
         overview = explanations.explain_run(run, dataset, direction, **settings)
         followed_note = () if record is None else (f"The figures follow the protocol {record['name']}.",)
         return replace(overview, notes=(*overview.notes, *followed_note), listed=options.show)

@@ -11,6 +11,7 @@ from typing import Annotated, Any
 import typer
 
 import crosslens.core as core
+import crosslens.encode as encode
 import crosslens.report as report
 import crosslens.web as web
 from crosslens.cli.answers import CommandAnswer, wrote
@@ -387,12 +388,12 @@ class ModelJudgeOptions(Options, group="Judging"):
                 "no endpoint is named",
                 fix="pass --endpoint URL, or --record FOLDER to replay answers", option="endpoint",
             )  # fmt: skip
-        address = core.Endpoint("http://127.0.0.1:8000/v1", self.model)  # shown by --dry-run
+        address = encode.Endpoint("http://127.0.0.1:8000/v1", self.model)  # shown by --dry-run
         if self.endpoint is not None:
-            address, _ = core.read_address(self.endpoint, "endpoint", {}, {}, self.model)
+            address, _ = encode.read_address(self.endpoint, "endpoint", {}, {}, self.model)
         if self.endpoint is not None and not self.dry_run:
             print_note(f"note: texts and pictures are sent to {address.host} (model {self.model})")
-        recorded = None if self.record is None else core.RecordedAnswers(self.record, self.model)
+        recorded = None if self.record is None else encode.RecordedAnswers(self.record, self.model)
         return web.ModelSource(address, self.name or self.model, recorded, replay_only=self.endpoint is None)
 
 

@@ -15,6 +15,8 @@ import crosslens.encode as encoders
 import crosslens.explanations as explanations
 import crosslens.pipeline as pipeline
 import crosslens.statistics as statistics
+import crosslens.storage as storage
+import crosslens.values as value_types
 from crosslens.cli.answers import check_tables, write_table
 from crosslens.cli.commands.evaluate import encoding_of
 from crosslens.cli.console import confirm_code, progress_bar
@@ -24,7 +26,7 @@ from crosslens.cli.stored_runs import check_same_captions, load_run
 from crosslens.core import Options, UsageError, option
 from crosslens.encode import EncodeOptions
 
-StoredRuns: TypeAlias = "dict[str, tuple[Path, core.Run]]"
+StoredRuns: TypeAlias = "dict[str, tuple[Path, value_types.Run]]"
 """Runs and their folders, by name."""
 
 
@@ -68,7 +70,7 @@ def load_runs(folders: list[Path]) -> StoredRuns:
     return runs
 
 
-def dataset_of(runs: StoredRuns) -> core.Dataset:
+def dataset_of(runs: StoredRuns) -> value_types.Dataset:
     """The dataset that the first run's recipe names."""
     if not runs:
         raise UsageError("neither runs nor a dataset", fix="name run folders, or pass --dataset")
@@ -80,7 +82,7 @@ def scores_of_runs(
 ) -> Iterator[tuple[str, pipeline.ModelScores]]:
     """The scores that each run was computed from, one after the other."""
     trusted = trust_code or confirm_code
-    with core.trusting(trusted):  # asked about the code that any of them names before the first is encoded
+    with storage.trusting(trusted):  # asked about the code that any of them names before the first is encoded
         for folder, _ in runs.values():
             pipeline.require_trusted_run(folder)
     for name, (folder, _) in runs.items():

@@ -8,18 +8,20 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import crosslens.analyze as analyze
-import crosslens.core as core
 import crosslens.data as data
 import crosslens.encode as encoders
+import crosslens.engine as engine
 import crosslens.pipeline as pipeline
+import crosslens.values as values
 from crosslens.analyze import ClusterOptions
 from crosslens.cli.answers import check_tables, write_table
 from crosslens.cli.commands.analyze import caption_sets, joined_tables
 from crosslens.cli.console import print_note, progress_bar
 from crosslens.cli.datasets import DATASETS, SPLIT_BY, DatasetOptions, load_datasets, picture_files
 from crosslens.cli.flags import IMAGE_TEXT, Flags, IntervalOptions, Overwrite, command, output_option
-from crosslens.core import EngineOptions, Options, UsageError, option, require_one_source
-from crosslens.encode import EncodeOptions
+from crosslens.core import Options, UsageError, option
+from crosslens.encode import EncodeOptions, require_one_source
+from crosslens.engine import EngineOptions
 
 _VECTORS = "in the order of the datasets: .npy, .npz, .safetensors, .pt or a folder."
 
@@ -106,7 +108,7 @@ def polysemy(
     # A name of its own for each dataset: of several that are called the same, the path or the reader.
     names = [loaded.name for loaded in whole]
     typed = [Path(word.rstrip("/")).name for word in dataset]
-    distinct = core.distinct_names(
+    distinct = values.distinct_names(
         name if names.count(name) == 1 else word for name, word in zip(names, typed, strict=True)
     )
     whole = [replace(loaded, name=name) for loaded, name in zip(whole, distinct, strict=True)]
@@ -116,7 +118,7 @@ def polysemy(
         analyze.check_sizes(sizes, loaded)
     if settings.purity_by is not None and not measures.clusters:
         raise UsageError("--purity-by requires --clusters", fix="pass --clusters, or drop --purity-by")
-    with core.use_engine(execution):
+    with engine.use_engine(execution):
         measured = tuple(
             models.measure(loaded, 0 if by else number, sizes, measures, intervals, settings)
             for number, loaded in enumerate(parts)
@@ -131,7 +133,7 @@ def polysemy(
 class _Models:
     """The encoders that the flags name, loaded once for all datasets."""
 
-    def __init__(self, vectors: VectorOptions, encode: EncodeOptions, whole: Sequence[core.Dataset]) -> None:
+    def __init__(self, vectors: VectorOptions, encode: EncodeOptions, whole: Sequence[values.Dataset]) -> None:
         self._vectors, self._whole = vectors, whole
         options = replace(encode, notify=print_note)
         self._joint, self._visual, self._text = (
@@ -157,7 +159,7 @@ class _Models:
 
     def measure(
         self,
-        dataset: core.Dataset,
+        dataset: values.Dataset,
         number: int,
         sizes: Sequence[int],
         asked: MeasureOptions,
@@ -207,4 +209,4 @@ class _Models:
             return None
         whole = self._whole[number]
         ids = whole.image_ids if side == "image" else whole.caption_ids
-        return core.align_embeddings(data.read_vectors(paths[number], side), ids, side)
+        return values.align_embeddings(data.read_vectors(paths[number], side), ids, side)

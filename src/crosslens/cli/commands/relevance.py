@@ -10,14 +10,17 @@ import crosslens.analyze as analyze
 import crosslens.core as core
 import crosslens.data as data
 import crosslens.encode as encode
+import crosslens.engine as engine
 import crosslens.pipeline as pipeline
 import crosslens.similarity as similarities
+import crosslens.storage as storage
 from crosslens.cli.answers import CommandAnswer, wrote
 from crosslens.cli.commands.evaluate import PROTOCOL_HELP, followed, with_protocol
 from crosslens.cli.console import check_outputs, print_file, print_json, print_note, progress_bar
 from crosslens.cli.datasets import DATASET_WORDS, QUERIES, DatasetOptions, load_dataset_words
 from crosslens.cli.flags import Flags, IntervalOptions, Json, Overwrite, Threads, command, output_option
-from crosslens.core import EngineOptions, FactList, UsageError, option
+from crosslens.core import FactList, UsageError, option
+from crosslens.engine import EngineOptions
 
 
 @command(
@@ -172,14 +175,14 @@ def similarity(
     loaded = similarities.load_similarity(phi, **options)
     if pairs is not None:
         if output is not None:
-            core.refuse_existing(output, overwrite)
+            storage.refuse_existing(output, overwrite)
         images, captions = similarities.read_pairs(pairs, dataset)
         scores = similarities.relevance_pairs(
             dataset, loaded, images, captions, threads=threads, progress=progress_bar()
         )
-        table = core.for_spreadsheets(similarities.pairs_table(dataset, images, captions, scores))
+        table = storage.for_spreadsheets(similarities.pairs_table(dataset, images, captions, scores))
         if output is not None:
-            with core.atomic_file(output) as partial:
+            with storage.atomic_file(output) as partial:
                 table.write_csv(partial)
         if json:
             content: dict[str, Any] = {"phi": loaded.name, "revision": loaded.revision, "pairs": table.height}
@@ -192,7 +195,7 @@ def similarity(
             print_note(f"{table.height:,} pairs written to {output}")
         return None
     existed = output is not None and output.exists() and not overwrite
-    with core.use_engine(execution):
+    with engine.use_engine(execution):
         matrix = similarities.relevance_matrix(
             dataset, loaded, output=output, overwrite=overwrite, threads=threads, progress=progress_bar()
         )

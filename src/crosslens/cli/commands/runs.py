@@ -11,6 +11,7 @@ import typer
 import crosslens.core as core
 import crosslens.explanations as explanations
 import crosslens.pipeline as pipeline
+import crosslens.values as values
 from crosslens.cli.answers import end_with
 from crosslens.cli.console import print_note, print_notes, print_result, progress_bar
 from crosslens.cli.datasets import DatasetOfRuns, DatasetOptions
@@ -102,7 +103,7 @@ def show(
         if metrics is None and not json:
             by_direction: dict[str, list[str]] = {}
             for name in pipeline.groupable_metrics(run, by):
-                by_direction.setdefault(core.split_name(name)[0], []).append(name)
+                by_direction.setdefault(values.split_name(name)[0], []).append(name)
             chosen = [name for names in by_direction.values() for name in names[:_MAX_METRICS]]
         shown = pipeline.group_metrics(run, by, chosen, largest=largest)
         if run.protocol and not json:
@@ -235,9 +236,9 @@ def leaderboard(
         print_note("note: the first metric of each direction; choose others with --metrics")
     first: dict[str, str] = {}
     for name in (name for run in loaded for name in run):
-        first.setdefault(core.split_name(name)[0], name)
+        first.setdefault(values.split_name(name)[0], name)
     if len(first) > 1:
-        first.pop(core.BOTH, None)
+        first.pop(values.BOTH, None)
     chosen = list(first.values()) if metrics is None else metrics
     return pipeline.leaderboard(pipeline.group_runs(loaded), chosen, **vars(test))
 

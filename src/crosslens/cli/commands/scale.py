@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 import crosslens.core as core
+import crosslens.engine as engine
 import crosslens.explanations as explanations
 import crosslens.pipeline as pipeline
 from crosslens.cli.answers import CommandAnswer, wrote
@@ -18,7 +19,8 @@ from crosslens.cli.console import print_note, progress_bar
 from crosslens.cli.datasets import DatasetOptions
 from crosslens.cli.flags import Flags, IntervalOptions, Threads, command, output_option
 from crosslens.cli.stored_runs import load_run
-from crosslens.core import EngineOptions, Options, UnknownNameError, UsageError, argument, option
+from crosslens.core import Options, UnknownNameError, UsageError, argument, option
+from crosslens.engine import EngineOptions
 
 _PHI, _M, _K, _DIRECTION = "cider", "1..50", 5, "t2i"
 _OVERS = ("m", "gallery")
@@ -103,7 +105,7 @@ def curve(
         by_image = True
         record |= {"phi": [phi], "tokens": {phi: paper.phi[phi]} if phi in paper.phi else {}}
     counts = pipeline.parse_counts(semantic.m)
-    with core.use_engine(execution):
+    with engine.use_engine(execution):
         loaded = [load_run(folder) for folder in runs]
         dataset = source.load_if_given() or explanations.dataset_of_run(loaded[0])
         curves = pipeline.curve(

@@ -16,6 +16,7 @@ import crosslens.core as core
 import crosslens.pipeline as pipeline
 import crosslens.report as report
 import crosslens.synth as synthesis
+import crosslens.values as values
 from crosslens.cli.answers import CommandAnswer, end_with
 from crosslens.cli.commands.evaluate import encoding_of
 from crosslens.cli.console import confirm_code, print_note, progress_bar
@@ -30,19 +31,9 @@ from crosslens.cli.flags import (
     output_option,
     recorded_command,
 )
-from crosslens.core import (
-    Cell,
-    FactList,
-    MissingExtraError,
-    Presented,
-    Section,
-    Table,
-    Text,
-    UsageError,
-    duration,
-    option,
-)
+from crosslens.core import Cell, FactList, MissingExtraError, Presented, Section, Table, Text, UsageError, option
 from crosslens.encode import EncodeOptions
+from crosslens.engine import duration
 from crosslens.pipeline import AuditOptions, EvaluateOptions, InputOptions, ModelOptions
 
 METRIC = "t2i/Hit@1"
@@ -60,7 +51,7 @@ class DemoResult(Presented):
     """What the demo found: the easiest gallery by task, all galleries side by side, and the audit's findings."""
 
     model: str
-    runs: Mapping[str, core.Run]
+    runs: Mapping[str, values.Run]
     easiest: pipeline.GroupChart
     galleries: pipeline.SideBySide
     audit: pipeline.Audit
@@ -87,7 +78,7 @@ class DemoResult(Presented):
             (group, own[group].n, pipeline.value_figure(own[group]), "█" * math.ceil(_LONGEST * own[group].mean))
             for group in self.easiest.groups
         ]
-        bars = Table((_COLUMN, "queries", core.split_name(METRIC)[1], ""), tuple(rows), "lrrl", aside=True)
+        bars = Table((_COLUMN, "queries", values.split_name(METRIC)[1], ""), tuple(rows), "lrrl", aside=True)
         (easiest,) = self.easiest.sections()
         head = f"{self.easiest.title}: the share of captions whose picture comes first"
         yield Section(head, (bars, *easiest.charts))

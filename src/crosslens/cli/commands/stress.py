@@ -12,10 +12,11 @@ from typing import Annotated, Any
 import typer
 
 import crosslens.analyze as analyze
-import crosslens.core as core
 import crosslens.data as data
+import crosslens.engine as engine
 import crosslens.perturbations as perturbations
 import crosslens.pipeline as pipeline
+import crosslens.values as value_types
 from crosslens.analyze import CaseOptions, JudgingOptions
 from crosslens.cli.answers import Write, check_tables, write_table, wrote
 from crosslens.cli.commands.evaluate import encoding_of
@@ -23,8 +24,9 @@ from crosslens.cli.console import check_outputs, print_note, print_notes, progre
 from crosslens.cli.datasets import DATASET_WORDS, QUERIES, DatasetOptions, key_values, load_dataset_words, typed
 from crosslens.cli.flags import ColumnOptions, Flags, Overwrite, Threads, command, output_option, recorded_command
 from crosslens.cli.stored_runs import drops_by_column, named_tables
-from crosslens.core import EngineOptions, Options, UsageError, option
+from crosslens.core import Options, UsageError, option
 from crosslens.encode import EncodeOptions
+from crosslens.engine import EngineOptions
 from crosslens.pipeline import RobustnessOptions
 
 
@@ -116,7 +118,7 @@ def robustness(
         for name, value in making.items():  # what would make other results than the lists
             if value and name not in ("runs", "qrels"):
                 raise UsageError(f"both --runs and --{name.replace('_', '-')}", fix="pass one or the other")
-        with core.use_engine(execution):
+        with engine.use_engine(execution):
             study = pipeline.robustness_from_runs(
                 pipeline.read_runs(inputs.runs, inputs.qrels),
                 None if inputs.qrels is None else data.read_relevance(inputs.qrels),
@@ -130,7 +132,7 @@ def robustness(
         of_captions = [name for name in chosen if name in perturbations.PERTURBATIONS]  # which declare options
         perturbing = perturbation_options(option, of_captions) if option else None
         encoding = {name: value for name, value in vars(encode).items() if name != "skip_bad"}
-        with core.use_engine(execution):
+        with engine.use_engine(execution):
             study = pipeline.robustness(
                 source.load(),
                 models=inputs.model or None,
@@ -225,7 +227,7 @@ def perturb(
         common |= {"image_folder": encode.image_folder, "skip_bad": encode.skip_bad, "overwrite": overwrite}
         counts = perturbations.write_perturbations(dataset, chosen, output, **common, **options)
         for name in texts if most else ():
-            results = perturbations.read_perturbed(core.Dataset.load(output / name))
+            results = perturbations.read_perturbed(value_types.Dataset.load(output / name))
             captions[name] = perturbations.changed_first(dataset, results, most)
         wrote(output)
     if sheet is not None:

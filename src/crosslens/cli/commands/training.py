@@ -16,7 +16,8 @@ from crosslens.cli.answers import CommandAnswer, end_with, wrote
 from crosslens.cli.completion import names_of
 from crosslens.cli.console import Bar, LogLines, confirm_code, print_note, print_notes, progress_bar
 from crosslens.cli.flags import SEVERAL, Json, Overwrite, Plugins, TrustCodeFlag, command, output_option
-from crosslens.core import FactList, Options, Text, UsageError, declarations, option, trusting
+from crosslens.core import FactList, Options, Text, UsageError, declarations, option
+from crosslens.storage import trusting
 
 _BLOCKS = "▁▂▃▄▅▆▇█"
 _LONGEST = 16

@@ -10,10 +10,11 @@ from typing import Any
 
 import polars as pl
 
-from crosslens.core import Dataset, InputError, UsageError, argument, reading, without_image_ending
+from crosslens.core import InputError, UsageError, argument, reading
 from crosslens.data.files import format_stem, json_file, read_json
 from crosslens.data.loading import READERS, JsonFile
 from crosslens.data.rows import Records, box_columns, check_known, check_texts, check_unique, number_within, text_table
+from crosslens.values import Dataset, without_image_ending
 
 CAPTIONS_LAYOUT = '{"images": [{"id", "file_name", …}], "annotations": [{"id", "image_id", "caption"}]}'
 INSTANCES_LAYOUT = '{"annotations": [{"id", "image_id", "category_id", "bbox"}], "categories": [{"id", "name"}]}'

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from crosslens.core import Array, Dataset, Embeddings, InputError, UsageError, reading
+from crosslens.core import InputError, UsageError, reading
 from crosslens.data.files import read_lines
 from crosslens.data.loading import READERS
 from crosslens.data.rows import (
@@ -20,6 +20,8 @@ from crosslens.data.rows import (
     require_column,
 )
 from crosslens.data.vectors import METADATA, METADATA_IMAGES, metadata_columns, numbered_files, read_array
+from crosslens.storage import Array
+from crosslens.values import Dataset, Embeddings
 
 _BLOCK = 1_024
 

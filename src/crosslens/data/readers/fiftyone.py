@@ -6,10 +6,11 @@ from pathlib import Path
 
 import polars as pl
 
-from crosslens.core import Dataset, InputError, reading
+from crosslens.core import InputError, reading
 from crosslens.data.files import read_json
 from crosslens.data.loading import READERS
 from crosslens.data.rows import Records, check_ids, check_texts, check_unique, ids_or_numbers, text_table
+from crosslens.values import Dataset
 
 FIFTYONE_SAMPLES = "samples.json"
 _OTHERS = ("id", "metadata", "created_at", "last_modified_at")

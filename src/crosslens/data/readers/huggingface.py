@@ -8,7 +8,7 @@ from typing import Any
 
 import polars as pl
 
-from crosslens.core import Dataset, InputError, UsageError, argument, needs_extra, read_parquet_file, reading
+from crosslens.core import InputError, UsageError, argument, needs_extra, reading
 from crosslens.data.files import existing_file
 from crosslens.data.images import MEMBER_SEPARATOR, arrow_table
 from crosslens.data.loading import READERS
@@ -21,6 +21,8 @@ from crosslens.data.rows import (
     readable_parquet,
     text_table,
 )
+from crosslens.storage import read_parquet_file
+from crosslens.values import Dataset
 
 _IMAGE_ID_COLUMNS = ("image_id", "img_id", "imgid", "cocoid", "filename", "file_name", "image_name")
 _CAPTION_COLUMNS = ("caption", "captions", "text", "texts", "sentence", "sentences", "description")

@@ -9,18 +9,7 @@ from typing import Any
 
 import polars as pl
 
-from crosslens.core import (
-    Dataset,
-    InputError,
-    UsageError,
-    argument,
-    csv_delimiter,
-    match_ids,
-    reading,
-    spelled_as,
-    unescape_ids,
-    without_image_ending,
-)
+from crosslens.core import InputError, UsageError, argument, reading
 from crosslens.data.files import existing_file, format_stem, format_suffix, numbered_lines, read_lines, read_text
 from crosslens.data.loading import READERS
 from crosslens.data.rows import (
@@ -51,6 +40,8 @@ from crosslens.data.rows import (
     typed,
     wrong_width,
 )
+from crosslens.storage import csv_delimiter
+from crosslens.values import Dataset, match_ids, spelled_as, unescape_ids, without_image_ending
 
 _ROW = '{"image": …, "text": …} for a caption, or {"image": …, "captions": [ … ]} for an image'
 _LISTS = ("captions", "objects", "relations")

@@ -9,7 +9,7 @@ from typing import Any
 
 import polars as pl
 
-from crosslens.core import Dataset, InputError, reading
+from crosslens.core import InputError, reading
 from crosslens.data.files import json_file, read_json
 from crosslens.data.loading import READERS
 from crosslens.data.readers.coco import read_coco
@@ -24,6 +24,7 @@ from crosslens.data.rows import (
     no_captions,
     text_table,
 )
+from crosslens.values import Dataset
 
 COCO_ID = "coco_id"
 

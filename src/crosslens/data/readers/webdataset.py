@@ -12,11 +12,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any, cast
 
-from crosslens.core import MEMBER_BYTES, Dataset, InputError, decode, parse_json, reading
+from crosslens.core import InputError, reading
 from crosslens.data.files import TAR_ERRORS, existing_file, open_tar
 from crosslens.data.images import MEMBER_SEPARATOR
 from crosslens.data.loading import READERS
 from crosslens.data.rows import Records, check_ids, check_texts, check_unique, number_within, text_table
+from crosslens.storage import MEMBER_BYTES, decode, parse_json
+from crosslens.values import Dataset
 
 IMAGE_ENDINGS = ("jpg", "jpeg", "png", "webp", "gif", "bmp", "tif", "tiff")
 _TEXT_KEYS = ("caption", "captions", "text")

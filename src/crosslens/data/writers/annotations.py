@@ -11,7 +11,7 @@ from typing import Any
 
 import polars as pl
 
-from crosslens.core import Dataset, InputError, Layout, UsageError, atomic_folder
+from crosslens.core import InputError, UsageError
 from crosslens.data.files import writing_text
 from crosslens.data.rows import REGION_SIDES
 from crosslens.data.writing import (
@@ -26,6 +26,8 @@ from crosslens.data.writing import (
     with_json_ids,
     write_json,
 )
+from crosslens.storage import Layout, atomic_folder
+from crosslens.values import Dataset
 
 
 @WRITERS.register(

@@ -6,19 +6,12 @@ from pathlib import Path
 
 import polars as pl
 
-from crosslens.core import (
-    ESCAPED_ON_LINES,
-    Dataset,
-    InputError,
-    UsageError,
-    argument,
-    escape_ids,
-    for_spreadsheets,
-    parquet_bytes,
-)
+from crosslens.core import InputError, UsageError, argument
 from crosslens.data.files import format_suffix, writing_bytes, writing_text
 from crosslens.data.rows import PLAIN_SUFFIXES, number_within
 from crosslens.data.writing import KEY_COLUMNS, WRITERS, by_image, check_image_order, lost_columns, lost_objects
+from crosslens.storage import for_spreadsheets, parquet_bytes
+from crosslens.values import ESCAPED_ON_LINES, Dataset, escape_ids
 
 _FLAT_SUFFIXES = (".csv", ".tsv")
 _BREAKS = r"[\t\n\r]"

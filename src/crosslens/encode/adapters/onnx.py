@@ -12,23 +12,12 @@ from typing import Any
 
 import numpy as np
 
-from crosslens.core import (
-    Array,
-    InputError,
-    SettingsFile,
-    UnknownNameError,
-    UsageError,
-    argument,
-    available_cores,
-    core_limit,
-    file_fingerprint,
-    read_json_file,
-    reading,
-)
+from crosslens.core import InputError, UnknownNameError, UsageError, argument, available_cores, core_limit, reading
 from crosslens.encode.batches import as_pictures
 from crosslens.encode.encoder import ENCODERS, IMAGES, TEXTS, Encoder, import_library, name_of, word_vectors
 from crosslens.encode.loading import PACKAGED_MODELS, package_folder
 from crosslens.encode.options import EncodeOptions
+from crosslens.storage import Array, SettingsFile, file_fingerprint, read_json_file
 
 TINY = Path(__file__).parents[1] / "tiny"
 """The encoder that comes with the package; ``training/tiny`` in the repository makes its files."""

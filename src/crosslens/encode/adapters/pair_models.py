@@ -12,24 +12,14 @@ from typing import Any
 
 import numpy as np
 
-from crosslens.core import (
-    MEDIA,
-    WORKERS,
-    Array,
-    CrosslensError,
-    Endpoint,
-    Notify,
-    UsageError,
-    fingerprint,
-    picture_file_url,
-    picture_url,
-    read_address,
-)
+from crosslens.core import CrosslensError, Notify, UsageError
 from crosslens.encode.batches import as_pictures
+from crosslens.encode.chat import MEDIA, WORKERS, Endpoint, picture_file_url, picture_url, read_address
 from crosslens.encode.encoder import named_with
 from crosslens.encode.loading import PretrainedModel, ids_and_mask
 from crosslens.encode.options import EncodeOptions
 from crosslens.encode.pairs import PAIR_SCORERS, PairScorer
+from crosslens.storage import Array, fingerprint
 
 
 class _Matcher(PretrainedModel):

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from crosslens.core import Array, InputError, UsageError, argument, is_offline
+from crosslens.core import InputError, UsageError, argument
 from crosslens.encode.adapters.onnx import packaged_sentence_encoder
 from crosslens.encode.batches import as_pictures
 from crosslens.encode.encoder import (
@@ -36,6 +36,7 @@ from crosslens.encode.loading import (
     refuse_own_modules,
 )
 from crosslens.encode.options import EncodeOptions
+from crosslens.storage import Array, is_offline
 
 Features = Callable[[Any, dict[str, Any]], Any]
 """A model and its inputs → vectors, or an output of the library that has them and the states of the last layer."""

@@ -9,12 +9,13 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from crosslens.core import Array, UsageError, call_function, load_module, require_trust
+from crosslens.core import UsageError, call_function, load_module
 from crosslens.encode.batches import as_pictures
 from crosslens.encode.encoder import ENCODERS, METHODS, CallableEncoder, Encoder, as_array
 from crosslens.encode.options import EncodeOptions
 from crosslens.encode.pairs import PAIR_SCORERS, PairScorer
 from crosslens.encode.stream import StoredEmbeddings
+from crosslens.storage import Array, require_trust
 
 _PATH = r"(?P<path>.*):[^:]*"
 _NAMES = {r".*\.py:\w+": r"callable:\g<0>", r".*\.py": r"callable:\g<0>:NAME, with the name of your object"}

@@ -13,8 +13,8 @@ from typing import NamedTuple
 import numba
 import numpy as np
 
-from crosslens.core import Array
 from crosslens.language.wordnet.tables import NO_PATH, Links
+from crosslens.storage import Array
 
 FAR = np.uint8(NO_PATH)
 compiled = numba.njit(nogil=True, cache=True)

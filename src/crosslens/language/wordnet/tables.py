@@ -16,7 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from crosslens.core import NPZ_ERRORS, Array, FormatVersionError, InputError, UsageError, atomic_file, open_npz
+from crosslens.core import FormatVersionError, InputError, UsageError
+from crosslens.storage import NPZ_ERRORS, Array, atomic_file, open_npz
 
 FORMAT = "crosslens/wordnet"
 VERSION = 1

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from crosslens.core import Array, InputError
+from crosslens.core import InputError
 from crosslens.language.wordnet.tables import (
     FILED,
     NO_PATH,
@@ -29,6 +29,7 @@ from crosslens.language.wordnet.tables import (
     plain,
     read_tables,
 )
+from crosslens.storage import Array
 
 if TYPE_CHECKING:
     from scipy import sparse

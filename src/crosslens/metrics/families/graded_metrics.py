@@ -7,9 +7,9 @@ from math import inf
 
 import numpy as np
 
-from crosslens.core import BoolArray, FloatArray, IntArray
 from crosslens.metrics.family import RSUM_CUTOFFS, MetricSpec, Option, metric
 from crosslens.metrics.graded import GradedRanking
+from crosslens.storage import BoolArray, FloatArray, IntArray
 
 OWN_SCORES = "own"
 """The relevance encoder that is the evaluated model itself."""

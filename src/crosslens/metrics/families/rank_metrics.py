@@ -7,9 +7,9 @@ from math import inf
 
 import numpy as np
 
-from crosslens.core import FloatArray
 from crosslens.metrics.family import RSUM_CUTOFFS, MetricSpec, Option, metric
 from crosslens.metrics.relevant_ranks import RelevantRanks
+from crosslens.storage import FloatArray
 
 _ALL = Option("all", "over every (query, relevant item) pair, not only the best-ranked one of each query", pooled=True)
 _FLOOR = Option(

@@ -19,10 +19,10 @@ from crosslens.core import (
     UsageError,
     call_function,
     needs_extra,
-    random_stream,
     wrong_code,
 )
 from crosslens.data import readable_picture
+from crosslens.storage import random_stream
 
 Pixels = np.ndarray[Any, np.dtype[np.uint8]]
 """Height × width × channels; one channel for grey pictures, three for coloured ones."""

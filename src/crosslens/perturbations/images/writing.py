@@ -14,27 +14,9 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from crosslens.core import (
-    DATASET_LAYOUT,
-    Dataset,
-    InputError,
-    Layout,
-    Progress,
-    ResumableFolder,
-    UsageError,
-    Workspace,
-    argument,
-    atomic_file,
-    available_cores,
-    fingerprint,
-    read_header,
-    refuse_existing,
-    shown_progress,
-    stage,
-    where_option,
-    write_header,
-)
+from crosslens.core import InputError, UsageError, argument, available_cores, where_option
 from crosslens.data import REGION_SIDES, REPAIR_IMAGE, image_files, outer_file, read_image_bytes
+from crosslens.engine import Progress, shown_progress, stage
 from crosslens.perturbations.images.changes import (
     SEVERITIES,
     ImagePerturbation,
@@ -49,6 +31,17 @@ from crosslens.perturbations.images.changes import (
     png,
     split,
 )
+from crosslens.storage import (
+    Layout,
+    ResumableFolder,
+    Workspace,
+    atomic_file,
+    fingerprint,
+    read_header,
+    refuse_existing,
+    write_header,
+)
+from crosslens.values import DATASET_LAYOUT, Dataset
 
 REQUEST = "perturbation.json"
 DRAWING = 1

@@ -10,25 +10,22 @@ import numpy as np
 
 from crosslens.analyze import Planted, Subject, with_misses
 from crosslens.core import (
-    BOTH,
-    IMAGE_TO_TEXT,
     STATED_SIZE,
     Effect,
     Figure,
     InputError,
     Observation,
     Presented,
-    Run,
     Section,
     Table,
     Text,
     UsageError,
     finding_kind,
-    split_name,
 )
 from crosslens.metrics import facts_of, measure, unit_of
 from crosslens.pipeline.comparison import compare, primary_metric, same_lists
 from crosslens.pipeline.comparison_results import MetricComparison
+from crosslens.values import BOTH, IMAGE_TO_TEXT, Run, split_name
 
 _LEVEL = 0.05
 

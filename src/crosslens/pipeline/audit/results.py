@@ -10,21 +10,26 @@ from pathlib import Path
 from typing import Any
 
 from crosslens.core import (
-    FORMAT_VERSION,
-    HEADER_FILE,
     CrosslensError,
-    Dataset,
     Effect,
     FactList,
     Finding,
     InputError,
-    Layout,
     Observation,
     Presented,
-    Run,
     Section,
     Table,
     Text,
+    restored_part,
+    stored_part,
+)
+from crosslens.explanations import dataset_of_run
+from crosslens.metrics import dataset_name, metric_figure
+from crosslens.pipeline.audit.conclusions import Observed
+from crosslens.storage import (
+    FORMAT_VERSION,
+    HEADER_FILE,
+    Layout,
     atomic_folder,
     is_empty,
     json_form,
@@ -32,13 +37,9 @@ from crosslens.core import (
     read_whole,
     remove,
     remove_abandoned,
-    restored_part,
-    stored_part,
     write_header,
 )
-from crosslens.explanations import dataset_of_run
-from crosslens.metrics import dataset_name, metric_figure
-from crosslens.pipeline.audit.conclusions import Observed
+from crosslens.values import Dataset, Run
 
 RUNS, RESULTS, FINDINGS_FILE, REPORT_FILE = "runs", "results", "findings.json", "report.html"
 SENSITIVITY_FILE = "sensitivity.json"

@@ -10,28 +10,17 @@ from typing import Protocol
 
 from crosslens import __version__
 from crosslens.analyze import Subject
-from crosslens.core import (
-    CrosslensError,
-    Dataset,
-    Progress,
-    Run,
-    TrustCode,
-    fingerprint,
-    giving,
-    hold_output,
-    named_by,
-    offline,
-    shown_progress,
-    trusting,
-    without_secrets,
-)
+from crosslens.core import CrosslensError, without_secrets
 from crosslens.encode import EncodeOptions
+from crosslens.engine import Progress, shown_progress
 from crosslens.pipeline.audit.conclusions import conclude
 from crosslens.pipeline.audit.results import Audit, AuditFolder, Skipped, StageResult
 from crosslens.pipeline.audit.sources import AuditRequest, AuditSource, audit_sources
 from crosslens.pipeline.audit.stage import DATASET, FIRST, RUN, Stage, StageWork, chosen_stages
 from crosslens.pipeline.options import AuditOptions
 from crosslens.pipeline.recipe.inputs import require_trusted_models
+from crosslens.storage import TrustCode, fingerprint, giving, hold_output, named_by, offline, trusting
+from crosslens.values import Dataset, Run
 
 _STEPS_PER_SECOND = 10
 

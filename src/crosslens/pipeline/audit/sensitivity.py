@@ -14,29 +14,22 @@ from crosslens.core import (
     Finding,
     MissingExtraError,
     Presented,
-    Progress,
     Section,
     Table,
     Text,
-    TrustCode,
     UnknownNameError,
     UsageError,
     argument,
-    fingerprint,
-    hold_output,
-    offline,
-    random_stream,
-    shown_progress,
-    stage,
-    trusting,
 )
 from crosslens.encode import EncodeOptions
+from crosslens.engine import Progress, shown_progress, stage
 from crosslens.metrics import dataset_name
 from crosslens.pipeline.audit.comparing import COMPARISON, compare_with_planted
 from crosslens.pipeline.audit.conclusions import Observed, conclude
 from crosslens.pipeline.audit.results import SENSITIVITY_FILE, Audit, AuditFolder, complete, load_audit
 from crosslens.pipeline.audit.sources import subject_of_run
 from crosslens.pipeline.audit.stage import RUN, all_stages
+from crosslens.storage import TrustCode, fingerprint, hold_output, offline, random_stream, trusting
 
 _FEWEST_FOR_WORDS = 10
 """Trials that "always" and "never" take."""

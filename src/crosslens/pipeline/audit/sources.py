@@ -11,21 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from crosslens.analyze import Subject
-from crosslens.core import (
-    RECIPE_FILE,
-    RUN_FILE,
-    TEXT_TO_IMAGE,
-    Array,
-    Dataset,
-    InputError,
-    Run,
-    UsageError,
-    argument,
-    distinct_names,
-    require_one_source,
-)
+from crosslens.core import InputError, UsageError, argument
 from crosslens.data import image_files, is_known, load_dataset, outer_file
-from crosslens.encode import EncodeOptions, encode_texts, load_encoder
+from crosslens.encode import EncodeOptions, encode_texts, load_encoder, require_one_source
 from crosslens.metrics import DEFAULT_METRICS
 from crosslens.pipeline.inputs import TEXT_TO_TEXT, align_both
 from crosslens.pipeline.options import AuditOptions, EvaluateOptions
@@ -34,6 +22,8 @@ from crosslens.pipeline.recipe.inputs import evaluated_as_known, load_inputs
 from crosslens.pipeline.recipe.options import InputOptions, ModelOptions, RerankOptions
 from crosslens.pipeline.recipe.recipe import Recipe
 from crosslens.rank import default_score
+from crosslens.storage import Array
+from crosslens.values import RECIPE_FILE, RUN_FILE, TEXT_TO_IMAGE, Dataset, Run, distinct_names
 
 RECALLS = tuple(f"{name}@{k}" for name in ("Recall", "CappedRecall") for k in (1, 5, 10))
 """The recalls that papers also call R@k, beside the hits of the default metrics."""

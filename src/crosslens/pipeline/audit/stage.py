@@ -11,24 +11,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from crosslens.analyze import ANALYSES, Analysis, Subject
-from crosslens.core import (
-    TEXT_TO_IMAGE,
-    Dataset,
-    Entry,
-    Observation,
-    Presented,
-    Progress,
-    Registry,
-    Run,
-    Section,
-    UnknownNameError,
-    UsageError,
-)
+from crosslens.core import Entry, Observation, Presented, Registry, Section, UnknownNameError, UsageError
 from crosslens.data import load_dataset
 from crosslens.encode import EACH, EncodeOptions, text_queries
+from crosslens.engine import Progress
 from crosslens.explanations import TEXT_TO_TEXT, dataset_of_run
 from crosslens.pipeline.audit.sources import AuditSource, subject_of
 from crosslens.pipeline.options import AuditOptions, IntervalKeywords
+from crosslens.values import TEXT_TO_IMAGE, Dataset, Run
 
 RUN, DATASET, ALL = "run", "dataset", "audit"
 """What a stage is about: one run, one dataset with all runs over it, or everything."""

@@ -21,17 +21,7 @@ from crosslens.analyze import (
     measure_polysemy,
     score_hard_negatives,
 )
-from crosslens.core import (
-    TEXT_TO_IMAGE,
-    Dataset,
-    Finding,
-    InputError,
-    MissingExtraError,
-    Run,
-    random_stream,
-    split_name,
-    without_secrets,
-)
+from crosslens.core import Finding, InputError, MissingExtraError, without_secrets
 from crosslens.data import image_files, outer_file, write_qrels
 from crosslens.explanations import TEXT_TO_TEXT, explain_run, ranking_of, save_overview
 from crosslens.metrics import dataset_name
@@ -68,6 +58,8 @@ from crosslens.pipeline.recipe.inputs import load_inputs
 from crosslens.pipeline.robustness_study.sections import drop_strip
 from crosslens.pipeline.robustness_study.study_runner import robustness
 from crosslens.similarity import load_similarity
+from crosslens.storage import random_stream
+from crosslens.values import TEXT_TO_IMAGE, Dataset, Run, split_name
 
 _COMPARED = ("Hit@1", "Hit@5", "Hit@10", "MRR", "mAP@R", "Rsum")
 _GROUPED = ("Hit@1", "Hit@10", "Hit@5", "MRR")

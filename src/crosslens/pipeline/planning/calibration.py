@@ -82,8 +82,8 @@ def measure_run(
     _ranked(*_vectors(200, 16), device, threads)  # imports and compiles before the clock starts
     times = {"ranking": min(_seconds(lambda: _ranked(*data, device, threads), clock) for _ in range(rounds))}
     if device == "cpu":
-        from crosslens.core import Run
         from crosslens.metrics import measure
+        from crosslens.values import Run
 
         # What an evaluation does beside ranking: metrics, intervals, and the run folder; from a ranking made before.
         clusters = {"i2t": np.arange(images), "t2i": np.repeat(np.arange(images), PER_IMAGE)}
@@ -126,8 +126,8 @@ def _peak_of_evaluation(images: int, dim: int) -> int:
 
 
 def _evaluate(images: int, dim: int) -> None:
-    from crosslens.core import Dataset, Embeddings
     from crosslens.pipeline.evaluation import evaluate
+    from crosslens.values import Dataset, Embeddings
 
     pictures, texts = _vectors(images, dim)
     dataset = Dataset.of({f"i{n}": [f"{n} {m}" for m in range(PER_IMAGE)] for n in range(images)})
@@ -146,8 +146,8 @@ def _vectors(images: int, dim: int) -> tuple[Any, Any]:
 
 
 def _ranked(pictures: Any, texts: Any, device: str, threads: int | None) -> Any:
-    from crosslens.core import Embeddings, Relevance
     from crosslens.rank import rank_both, scorer_of
+    from crosslens.values import Embeddings, Relevance
 
     images = Embeddings(tuple(f"i{number}" for number in range(len(pictures))), pictures)
     captions = Embeddings(tuple(f"c{number}" for number in range(len(texts))), texts)

@@ -16,23 +16,10 @@ from typing import Any, TypedDict, Unpack
 
 import numpy as np
 
-from crosslens.core import (
-    FloatArray,
-    InputError,
-    Presented,
-    Section,
-    Table,
-    Text,
-    UnknownNameError,
-    UsageError,
-    atomic_file,
-    cache_folder,
-    parse_json,
-    read_json_file,
-    require_entries,
-)
+from crosslens.core import InputError, Presented, Section, Table, Text, UnknownNameError, UsageError
 from crosslens.metrics import format_count
 from crosslens.rank import device_blocks, device_item_bytes, part_height, task_blocks
+from crosslens.storage import FloatArray, atomic_file, cache_folder, parse_json, read_json_file, require_entries
 
 FORMAT = 1
 HOST = "cpu"

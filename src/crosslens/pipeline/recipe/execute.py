@@ -10,29 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from crosslens.core import (
-    RECIPE_FILE,
-    RUN_FILE,
-    RUN_LAYOUT,
-    Dataset,
-    Embeddings,
-    InputError,
-    Progress,
-    Run,
-    TrustCode,
-    argument,
-    each_block,
-    fingerprint,
-    hold_output,
-    is_prepared,
-    local_output,
-    named_by,
-    offline,
-    split_name,
-    tidy_output,
-    trusting,
-)
+from crosslens.core import InputError, argument
 from crosslens.encode import Cache, EncodeOptions
+from crosslens.engine import Progress
 from crosslens.metrics import parse_metrics
 from crosslens.pipeline.encoding import LoadedInputs
 from crosslens.pipeline.evaluation import evaluate
@@ -40,6 +20,19 @@ from crosslens.pipeline.recipe.inputs import fingerprints, inputs_of_run, load_i
 from crosslens.pipeline.recipe.options import InputOptions, RerankOptions
 from crosslens.pipeline.recipe.recipe import Recipe
 from crosslens.similarity import CacheChoice
+from crosslens.storage import (
+    TrustCode,
+    each_block,
+    fingerprint,
+    hold_output,
+    is_prepared,
+    local_output,
+    named_by,
+    offline,
+    tidy_output,
+    trusting,
+)
+from crosslens.values import RECIPE_FILE, RUN_FILE, RUN_LAYOUT, Dataset, Embeddings, Run, split_name
 
 _MOST_STEPS_UP = 4
 

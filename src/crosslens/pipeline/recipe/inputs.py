@@ -9,29 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from crosslens.core import (
-    RECIPE_FILE,
-    RUN_FILE,
-    CrosslensError,
-    Dataset,
-    Embeddings,
-    Ids,
-    InputError,
-    Progress,
-    RankedLists,
-    Relevance,
-    UsageError,
-    argument,
-    file_fingerprint,
-    match_ids,
-    named_by,
-    offline,
-    read_manifest,
-    read_whole,
-    reading,
-    require_openable,
-    unescape_ids,
-)
+from crosslens.core import CrosslensError, InputError, UsageError, argument, reading
 from crosslens.data import (
     ARRAY_SUFFIXES,
     JUDGEMENT_SETS,
@@ -55,6 +33,7 @@ from crosslens.data import (
     vector_files,
 )
 from crosslens.encode import EncodeOptions, SecondStage, load_pair_scorer, require_trusted_model
+from crosslens.engine import Progress
 from crosslens.metrics import OWN_SCORES, option_values, parse_metrics
 from crosslens.pipeline.encoding import LoadedInputs, encode_with_model
 from crosslens.pipeline.inputs import (
@@ -75,6 +54,18 @@ from crosslens.pipeline.recipe.options import (
 )
 from crosslens.pipeline.recipe.recipe import Recipe
 from crosslens.similarity import SIMILARITIES, load_similarity
+from crosslens.storage import file_fingerprint, named_by, offline, read_manifest, read_whole, require_openable
+from crosslens.values import (
+    RECIPE_FILE,
+    RUN_FILE,
+    Dataset,
+    Embeddings,
+    Ids,
+    RankedLists,
+    Relevance,
+    match_ids,
+    unescape_ids,
+)
 
 Load = Callable[[Recipe, EncodeOptions, Progress | None], LoadedInputs]
 

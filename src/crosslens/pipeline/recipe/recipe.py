@@ -10,28 +10,16 @@ from pathlib import Path
 from typing import Any
 
 from crosslens.core import (
-    BARE_KEY,
-    EXPECTED,
-    ONE_SOURCE,
     CrosslensError,
     FormatVersionError,
     InputError,
-    SettingsFile,
-    TrustCode,
     UnknownNameError,
     argument,
     declarations,
-    excluding_sources,
-    file_fingerprint,
-    given_sources,
     is_plugin_loaded,
     is_remote,
     load_plugin,
-    named_by,
     reading,
-    require_trust,
-    trusting,
-    typed,
     without_secrets,
 )
 from crosslens.data import (
@@ -46,10 +34,21 @@ from crosslens.data import (
     read_text,
     reader_options,
 )
-from crosslens.encode import map_path
+from crosslens.encode import ONE_SOURCE, excluding_sources, given_sources, map_path
 from crosslens.pipeline.options import EvaluateOptions
 from crosslens.pipeline.protocol import PROTOCOLS
 from crosslens.pipeline.recipe.options import NAMED_INPUTS, InputOptions, ModelOptions, RerankOptions, parse_named_input
+from crosslens.storage import (
+    BARE_KEY,
+    EXPECTED,
+    SettingsFile,
+    TrustCode,
+    file_fingerprint,
+    named_by,
+    require_trust,
+    trusting,
+    typed,
+)
 
 VERSION = 1
 SOURCE_KEYS = ("model", "items", "rerank_model", "pictures", "similarities", "plugins", "corpus", "queries")

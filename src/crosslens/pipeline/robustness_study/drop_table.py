@@ -11,20 +11,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from crosslens.core import (
-    Cell,
-    Figure,
-    FloatArray,
-    Heat,
-    IntArray,
-    Presented,
-    Row,
-    Section,
-    Table,
-    UnknownNameError,
-    UsageError,
-    json_form,
-)
+from crosslens.core import Cell, Figure, Heat, Presented, Row, Section, Table, UnknownNameError, UsageError
 from crosslens.metrics import bounds_of, format_count, metric_figure, unit_sentence
 from crosslens.pipeline.comparison import unused_label
 from crosslens.pipeline.robustness_study.tables import StudyTables, direction_rsum
@@ -36,6 +23,7 @@ from crosslens.statistics import (
     relative_interval,
     significance_sentence,
 )
+from crosslens.storage import FloatArray, IntArray, json_form
 
 BY_DATASET = "dataset"
 _FIGURES = ("drop", "low", "high", "percent", "percent_low", "percent_high", "before", "after")

@@ -9,22 +9,9 @@ from typing import Any, Unpack
 
 import numpy as np
 
-from crosslens.core import (
-    TEXT_TO_IMAGE,
-    Dataset,
-    InputError,
-    Progress,
-    RankedLists,
-    Relevance,
-    UsageError,
-    argument,
-    fingerprint,
-    match_ids,
-    merged_notes,
-    reading,
-    shown_progress,
-)
+from crosslens.core import InputError, UsageError, argument, merged_notes, reading
 from crosslens.data import format_stem, read_run
+from crosslens.engine import Progress, shown_progress
 from crosslens.metrics import MetricRequest, MetricSpec
 from crosslens.perturbations import chosen_perturbations
 from crosslens.pipeline.comparison import unused_label
@@ -36,6 +23,8 @@ from crosslens.pipeline.rankers import ORDER_DECIDES
 from crosslens.pipeline.robustness_study.study import Robustness, folder_name
 from crosslens.pipeline.robustness_study.study_runner import StudyRunner, StudySettings, study_folder
 from crosslens.pipeline.robustness_study.variants import ORIGINAL, Variant, given_variant
+from crosslens.storage import fingerprint
+from crosslens.values import TEXT_TO_IMAGE, Dataset, RankedLists, Relevance, match_ids
 
 UNPERTURBED = "none"
 """The name of the unperturbed list among those of the perturbations."""

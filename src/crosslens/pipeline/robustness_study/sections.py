@@ -22,7 +22,6 @@ from crosslens.core import (
     Table,
     Text,
     UnknownNameError,
-    split_name,
 )
 from crosslens.metrics import facts_of, format_count, format_figure, metric_figure, unit_sentence
 from crosslens.pipeline.protocol import protocol_facts
@@ -42,6 +41,7 @@ from crosslens.pipeline.robustness_study.tables import (
     direction_rsum,
 )
 from crosslens.statistics import significance_sentence
+from crosslens.values import split_name
 
 _FOLDED = ("metrics", "groups")
 """Tables that are printed only by name; pages have them under a line to click on."""

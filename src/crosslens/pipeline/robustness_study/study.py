@@ -10,22 +10,18 @@ from typing import Any
 
 import polars as pl
 
-from crosslens.core import (
-    ENDINGS,
+from crosslens.core import ENDINGS, InputError, Presented, Section
+from crosslens.metrics import facts_of
+from crosslens.pipeline.robustness_study.sections import study_sections
+from crosslens.pipeline.robustness_study.tables import TABLES, StudyTables
+from crosslens.storage import (
     FORMAT_VERSION,
-    RUN_FILE,
-    RUN_LAYOUT,
-    InputError,
     Layout,
     Manifest,
-    Presented,
-    Section,
     atomic_file,
-    check_stored_protocol,
     json_form,
     link_tree,
     parquet_bytes,
-    read_facts,
     read_manifest,
     read_parquet_file,
     read_whole,
@@ -34,9 +30,7 @@ from crosslens.core import (
     workspace,
     write_header,
 )
-from crosslens.metrics import facts_of
-from crosslens.pipeline.robustness_study.sections import study_sections
-from crosslens.pipeline.robustness_study.tables import TABLES, StudyTables
+from crosslens.values import RUN_FILE, RUN_LAYOUT, check_stored_protocol, read_facts
 
 ROBUSTNESS_FILE = "robustness.json"
 STUDY_LAYOUT = Layout(

@@ -11,32 +11,9 @@ from typing import Any, Unpack
 import numpy as np
 import polars as pl
 
-from crosslens.core import (
-    IMAGE_TO_TEXT,
-    RUN_FILE,
-    TEXT_TO_IMAGE,
-    ConflictError,
-    Dataset,
-    FloatArray,
-    InputError,
-    Progress,
-    Ranking,
-    Run,
-    UsageError,
-    Workspace,
-    argument,
-    fingerprint,
-    json_form,
-    link_tree,
-    note_resumed,
-    reading,
-    remove,
-    require_one_source,
-    shown_progress,
-    stage,
-    workspace,
-)
-from crosslens.encode import MEAN, EncodeOptions, TextQueries, load_encoder, text_queries
+from crosslens.core import ConflictError, InputError, UsageError, argument, reading
+from crosslens.encode import MEAN, EncodeOptions, TextQueries, load_encoder, require_one_source, text_queries
+from crosslens.engine import Progress, note_resumed, shown_progress, stage
 from crosslens.metrics import MetricRequest, MetricSpec, metric_plugins, parse_metrics, ranks_of
 from crosslens.perturbations import chosen_perturbations, is_image_perturbation
 from crosslens.pipeline.comparison import unused_label
@@ -79,6 +56,8 @@ from crosslens.pipeline.robustness_study.variants import (
     make_variants,
     model_inputs,
 )
+from crosslens.storage import FloatArray, Workspace, fingerprint, json_form, link_tree, remove, workspace
+from crosslens.values import IMAGE_TO_TEXT, RUN_FILE, TEXT_TO_IMAGE, Dataset, Ranking, Run
 
 DEFAULT_METRICS = ("Hit@1", "Hit@5", "Hit@10", "MRR", "MedR")
 BOTH_DIRECTIONS = (IMAGE_TO_TEXT, TEXT_TO_IMAGE)

@@ -10,19 +10,8 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from crosslens.core import (
-    BOTH,
-    IMAGE_TO_TEXT,
-    BoolArray,
-    Dataset,
-    FloatArray,
-    IntArray,
-    MetricValues,
-    MissingExtraError,
-    Progress,
-    Run,
-    split_name,
-)
+from crosslens.core import MissingExtraError
+from crosslens.engine import Progress
 from crosslens.language import parse_texts
 from crosslens.metrics import RSUM_CUTOFFS, bounds_of, facts_of
 from crosslens.perturbations import PERTURBATIONS, Caption, Edit, perturbations_with
@@ -30,6 +19,8 @@ from crosslens.pipeline.comparison import compare
 from crosslens.pipeline.options import SignificanceOptions
 from crosslens.pipeline.robustness_study.variants import Variant
 from crosslens.statistics import Bootstrap, aggregate, correct, difference_bounds, relative_interval
+from crosslens.storage import BoolArray, FloatArray, IntArray
+from crosslens.values import BOTH, IMAGE_TO_TEXT, Dataset, MetricValues, Run, split_name
 
 CHANGE_GROUPS = ("decreased", "increased", "unchanged")
 CHANGE_FIGURES = ("Hit@1", "Hit@10", "MRR@10", "MRR", "Fails")

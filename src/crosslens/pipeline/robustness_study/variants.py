@@ -11,22 +11,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import polars as pl
 
-from crosslens.core import (
-    HEADER_FILE,
-    Array,
-    BoolArray,
-    Dataset,
-    Embeddings,
-    InputError,
-    Progress,
-    UsageError,
-    argument,
-    positions,
-    read_header,
-    read_json_file,
-    reading,
-    require_one_source,
-)
+from crosslens.core import InputError, UsageError, argument, reading
 from crosslens.data import ARRAY_SUFFIXES, SHARD_SUFFIXES, Side, image_files, read_vectors
 from crosslens.encode import (
     IMAGES,
@@ -45,9 +30,11 @@ from crosslens.encode import (
     label,
     read_features,
     require_modality,
+    require_one_source,
     score_texts,
     sentence_parts,
 )
+from crosslens.engine import Progress
 from crosslens.perturbations import (
     PERTURBATIONS,
     Edit,
@@ -61,6 +48,8 @@ from crosslens.perturbations import (
 )
 from crosslens.pipeline.inputs import align_both
 from crosslens.pipeline.options import RobustnessOptions
+from crosslens.storage import HEADER_FILE, Array, BoolArray, read_header, read_json_file
+from crosslens.values import Dataset, Embeddings, positions
 
 ORIGINAL = "original"
 """The name of the unchanged dataset among the variants."""

@@ -15,21 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from crosslens.core import (
-    DEVICE_BYTES,
-    Array,
-    CrosslensError,
-    Progress,
-    Ranking,
-    Relevance,
-    SilentProgress,
-    VectorBlocks,
-    fingerprint,
-    in_threads,
-    needs_extra,
-    stage,
-    torch_devices,
-)
+from crosslens.core import CrosslensError, needs_extra
+from crosslens.engine import Progress, SilentProgress, in_threads, stage, torch_devices
 from crosslens.rank.gpu.blocks import LEAST_WORK, MOST_WORK, Products, device_memory, needed_bytes, plan_blocks
 from crosslens.rank.gpu.direction import DeviceDirection, fused, inference_on, pair_scores, relevant_scores
 from crosslens.rank.gpu.frequent import WithoutFrequent, frequent_vectors
@@ -37,6 +24,8 @@ from crosslens.rank.gpu.fused_pass import LONGEST_LIST, MOST_RELEVANT, SMALLEST,
 from crosslens.rank.gpu.tile_pass import tile_pass
 from crosslens.rank.merged import Blocks, Merged
 from crosslens.rank.scorers import InnerProduct
+from crosslens.storage import DEVICE_BYTES, Array, VectorBlocks, fingerprint
+from crosslens.values import Ranking, Relevance
 
 Tensor = Any
 

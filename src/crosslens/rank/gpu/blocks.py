@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from crosslens.core import DEVICE_BYTES, VECTOR_BYTES, Array, Relevance, VectorBlocks, select_rows
 from crosslens.rank.merged import Blocks
+from crosslens.storage import DEVICE_BYTES, VECTOR_BYTES, Array, VectorBlocks, select_rows
+from crosslens.values import Relevance
 
 _BUFFERS = 4 << 30
 """What a pass takes whatever the blocks are: tiles, and pairs that are not decided yet. At most half of the memory."""

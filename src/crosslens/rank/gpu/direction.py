@@ -13,9 +13,12 @@ from typing import Any
 
 import numpy as np
 
-from crosslens.core import UNRANKED, Array, Relevance, SilentProgress, VectorBlocks, available_cores, in_threads
+from crosslens.core import available_cores
+from crosslens.engine import SilentProgress, in_threads
 from crosslens.rank.merged import Lists
 from crosslens.rank.scorers import rounding_bound
+from crosslens.storage import Array, VectorBlocks
+from crosslens.values import UNRANKED, Relevance
 
 Tensor = Any
 

@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from crosslens.core import Array
 from crosslens.rank.gpu.direction import LAST, DeviceDirection, items_of, keys_of
+from crosslens.storage import Array
 
 Tensor = Any
 

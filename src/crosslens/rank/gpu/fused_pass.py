@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from crosslens.core import Progress, stage
+from crosslens.engine import Progress, stage
 from crosslens.rank.gpu.direction import DeviceDirection, Rounded, float32_slack, halves, lanes, product_slack
 
 TILE = {"height": 128, "width": 128, "num_warps": 4, "num_stages": 3}

@@ -16,20 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from crosslens.core import (
-    Array,
-    CrosslensError,
-    Engine,
-    MissingExtraError,
-    Progress,
-    Ranking,
-    Relevance,
-    SilentProgress,
-    VectorBlocks,
-    available_cores,
-    current_engine,
-    stage,
-)
+from crosslens.core import CrosslensError, MissingExtraError, available_cores
+from crosslens.engine import Engine, Progress, SilentProgress, current_engine, stage
 from crosslens.rank.gpu.block_ranking import (
     BlockRanking,
     checkpoint_key,
@@ -43,6 +31,8 @@ from crosslens.rank.gpu.blocks import LEAST_WORK, ProductPart, Products, task_bl
 from crosslens.rank.gpu.direction import pair_scores, relevant_scores
 from crosslens.rank.merged import Lists
 from crosslens.rank.scorers import InnerProduct
+from crosslens.storage import Array, VectorBlocks
+from crosslens.values import Ranking, Relevance
 
 Tensor = Any
 ANY_MACHINE = (None, "cuda", "cpu")

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from crosslens.core import DEVICE_BYTES, Progress, Ranking, Relevance, stage
+from crosslens.engine import Progress, stage
 from crosslens.rank.gpu.blocks import buffer_bytes
 from crosslens.rank.gpu.direction import LAST, DeviceDirection, best_items, orderable
 from crosslens.rank.gpu.tile_levels import (
@@ -27,6 +27,8 @@ from crosslens.rank.gpu.tile_levels import (
     words_of,
 )
 from crosslens.rank.scorers import Scorer
+from crosslens.storage import DEVICE_BYTES
+from crosslens.values import Ranking, Relevance
 
 Tensor = Any
 

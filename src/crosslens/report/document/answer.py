@@ -19,14 +19,13 @@ from crosslens.core import (
     Finding,
     Interval,
     Intervals,
-    MetricValues,
     Tone,
-    split_name,
 )
 from crosslens.metrics import dataset_name, facts_of, format_count, metric_figure, unit_of
 from crosslens.report.document.inputs import LABEL_STAGES, READING_STAGES, ReportContext, certainty_words
 from crosslens.report.document.queries import evidence_address
 from crosslens.statistics import PairedTest, paired_permutation
+from crosslens.values import MetricValues, split_name
 
 _FINDS = {
     "t2i": ("the right picture", "caption"), "i2t": ("a right caption", "picture"), "t2t": ("a right text", "query"),

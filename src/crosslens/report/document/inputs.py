@@ -14,27 +14,7 @@ import numpy as np
 import polars as pl
 
 from crosslens.analyze import label_groups, makes_groups
-from crosslens.core import (
-    HEADER_FILE,
-    IMAGE_TO_TEXT,
-    RUN_FILE,
-    TEXT_TO_IMAGE,
-    CrosslensError,
-    Dataset,
-    Figure,
-    Finding,
-    InputError,
-    IntArray,
-    Interval,
-    Intervals,
-    MetricValues,
-    Run,
-    UsageError,
-    being_written,
-    distinct_names,
-    read_header,
-    split_name,
-)
+from crosslens.core import CrosslensError, Figure, Finding, InputError, Interval, Intervals, UsageError
 from crosslens.explanations import (
     dataset_change,
     dataset_of_run,
@@ -58,6 +38,17 @@ from crosslens.pipeline import (
     load_audit,
 )
 from crosslens.statistics import estimate
+from crosslens.storage import HEADER_FILE, IntArray, being_written, read_header
+from crosslens.values import (
+    IMAGE_TO_TEXT,
+    RUN_FILE,
+    TEXT_TO_IMAGE,
+    Dataset,
+    MetricValues,
+    Run,
+    distinct_names,
+    split_name,
+)
 
 SIZE_BUDGET = 2_000_000
 """Bytes that a report takes at most; its pictures are made smaller, or fewer, to fit."""

@@ -14,11 +14,13 @@ import numpy as np
 import polars as pl
 
 from crosslens.analyze import changed_words, find_twins, group_columns, named_images, quoted_change
-from crosslens.core import IMAGE_TO_TEXT, CrosslensError, Dataset, Facet, PictureCard, QueryCard, Run, read_parquet_file
+from crosslens.core import CrosslensError, Facet, PictureCard, QueryCard
 from crosslens.data import read_table
 from crosslens.explanations import Explanation, explain_queries
 from crosslens.metrics import dataset_name
 from crosslens.report.document.inputs import ReportContext
+from crosslens.storage import read_parquet_file
+from crosslens.values import IMAGE_TO_TEXT, Dataset, Run
 
 FAILED = pl.col("rank").is_null() | (pl.col("rank") != 1)
 _LEAD = pl.coalesce("margin", "margin_at_least")

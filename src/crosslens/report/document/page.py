@@ -11,21 +11,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from crosslens.core import (
-    Beside,
-    Chart,
-    Dataset,
-    Part,
-    Row,
-    Run,
-    Section,
-    Table,
-    Text,
-    UsageError,
-    flat,
-    refuse_existing,
-    write_text,
-)
+from crosslens.core import Beside, Chart, Part, Row, Section, Table, Text, UsageError, flat
 from crosslens.metrics import format_count
 from crosslens.pipeline import Audit
 from crosslens.report.document.answer import headline, questions, strip
@@ -40,6 +26,8 @@ from crosslens.report.forms.page import html_page, part_html, pictured, section_
 from crosslens.report.forms.pictures import shared_pictures
 from crosslens.report.forms.tables import BOOKTABS, latex_table
 from crosslens.report.forms.theme import SCRIPT
+from crosslens.storage import refuse_existing, write_text
+from crosslens.values import Dataset, Run
 
 _SAFETY = 8_000
 """Bytes that are left free for the frame of the page, its title and notes."""

@@ -17,8 +17,6 @@ import numpy as np
 
 from crosslens import __version__
 from crosslens.core import (
-    DIRECTION_LABELS,
-    Array,
     Cards,
     Cell,
     Chart,
@@ -30,18 +28,15 @@ from crosslens.core import (
     Interval,
     Intervals,
     Lines,
-    MetricValues,
     Multiple,
     Part,
     Row,
-    Run,
     Section,
     Series,
     SmallMultiples,
     Table,
     Text,
     Tone,
-    split_name,
 )
 from crosslens.metrics import (
     SubGalleries,
@@ -55,6 +50,8 @@ from crosslens.metrics import (
 )
 from crosslens.pipeline import DEFINITIONS, all_stages, round_sizes
 from crosslens.report.document.inputs import LABEL_STAGES, READING_STAGES, ReportContext, certainty_words
+from crosslens.storage import Array
+from crosslens.values import DIRECTION_LABELS, MetricValues, Run, split_name
 
 _RECALLS = ("Hit", "Recall", "CappedRecall")
 _MAIN = ("Hit@1", "Hit@5", "Hit@10", "MRR", "MedR")

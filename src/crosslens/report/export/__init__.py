@@ -17,23 +17,12 @@ from typing import Any
 
 import polars as pl
 
-from crosslens.core import (
-    ConflictError,
-    Registry,
-    Run,
-    UnknownNameError,
-    UsageError,
-    argument,
-    atomic_file,
-    for_spreadsheets,
-    refuse_existing,
-    split_name,
-    tidy_output,
-    to_stderr,
-)
+from crosslens.core import ConflictError, Registry, UnknownNameError, UsageError, argument, to_stderr
 from crosslens.metrics import dataset_name, dataset_revision, select_metrics
 from crosslens.pipeline import DropTable, runs_table
 from crosslens.report.forms.tables import BOOKTABS, latex_table, markdown_table
+from crosslens.storage import atomic_file, for_spreadsheets, refuse_existing, tidy_output
+from crosslens.values import Run, split_name
 
 Files = Mapping[str, str]
 """Content by part: ``""`` for a format of one file, ``i2t`` and ``t2i`` for one file per direction."""

@@ -12,10 +12,12 @@ from typing import Any
 
 import numpy as np
 
-from crosslens.core import RUN_FILE, InputError, MetricValues, Run, UsageError, argument, is_finite_number, split_name
+from crosslens.core import InputError, UsageError, argument
 from crosslens.data import read_json
 from crosslens.metrics import dataset_name, dataset_revision, facts_of, select_metrics
 from crosslens.report.export import EXPORTS, Files, Metrics
+from crosslens.storage import is_finite_number
+from crosslens.values import RUN_FILE, MetricValues, Run, split_name
 
 _MTEB_NAMES = {
     "Hit": ("cv_recall", "hit_rate"),

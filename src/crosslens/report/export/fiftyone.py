@@ -12,20 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from crosslens.core import (
-    IMAGE_TO_TEXT,
-    TEXT_TO_IMAGE,
-    UNRANKED,
-    Dataset,
-    Ranking,
-    Run,
-    UsageError,
-    argument,
-    split_name,
-)
+from crosslens.core import UsageError, argument
 from crosslens.explanations import dataset_of_run, image_files_of_run
 from crosslens.metrics import select_metrics
 from crosslens.report.export import write_changed
+from crosslens.values import IMAGE_TO_TEXT, TEXT_TO_IMAGE, UNRANKED, Dataset, Ranking, Run, split_name
 
 
 def write_fiftyone(

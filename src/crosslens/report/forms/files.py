@@ -6,13 +6,14 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
-from crosslens.core import ENDINGS, FORMS, PICTURES, ConflictError, Presented, UsageError, json_form
+from crosslens.core import ENDINGS, FORMS, PICTURES, ConflictError, Presented, UsageError
 from crosslens.report.export import write_changed
 from crosslens.report.forms.charts import draw
 from crosslens.report.forms.drawing import drawn_file
 from crosslens.report.forms.page import section_page
 from crosslens.report.forms.tables import csv, latex, markdown
 from crosslens.report.forms.terminal import terminal
+from crosslens.storage import json_form
 
 
 @FORMS.register("file")

@@ -24,10 +24,10 @@ from crosslens.core import (
     UsageError,
     cell_text,
     flat,
-    for_spreadsheets,
     markdown_text,
     well_formed,
 )
+from crosslens.storage import for_spreadsheets
 
 _LATEX_SIGNS = {
     "→": r"\rightarrow", "←": r"\leftarrow", "↔": r"\leftrightarrow", "↑": r"\uparrow", "↓": r"\downarrow",

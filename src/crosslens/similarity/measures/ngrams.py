@@ -14,7 +14,8 @@ from typing import Any, NamedTuple
 import numba
 import numpy as np
 
-from crosslens.core import Array, Dataset, Progress, UsageError, fingerprint
+from crosslens.core import UsageError
+from crosslens.engine import Progress
 from crosslens.language import tokenize, tokenizer
 from crosslens.similarity.protocol import (
     SIMILARITIES,
@@ -28,6 +29,8 @@ from crosslens.similarity.protocol import (
     references_of,
     thread_count,
 )
+from crosslens.storage import Array, fingerprint
+from crosslens.values import Dataset
 
 LONGEST = 4
 

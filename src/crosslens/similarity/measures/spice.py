@@ -16,7 +16,8 @@ from typing import Any, NamedTuple
 import numba
 import numpy as np
 
-from crosslens.core import Array, InputError, Progress, shown_progress, stage
+from crosslens.core import InputError
+from crosslens.engine import Progress, shown_progress, stage
 from crosslens.language import (
     COLOURS,
     SIZES,
@@ -28,6 +29,7 @@ from crosslens.language import (
     scene_graph,
 )
 from crosslens.similarity.protocol import SIMILARITIES, References, Texts, group_starts, in_parallel, thread_count
+from crosslens.storage import Array
 
 
 class CandidateTriples(NamedTuple):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from crosslens.core import random_stream
+from crosslens.storage import random_stream
 from crosslens.synth.drawing import Pen, Point, Points, Tone, arc, drawing, points, read_table, smooth
 
 _GLYPHS = {

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from crosslens.core import CrosslensError, InputError, atomic_file, parse_json, regular_bytes
+from crosslens.core import CrosslensError, InputError
+from crosslens.storage import atomic_file, parse_json, regular_bytes
 
 LOSS = "loss"
 """The part of a model's state that belongs to its loss."""

@@ -11,18 +11,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from crosslens.core import (
+from crosslens.core import CrosslensError, InputError, markdown_text
+from crosslens.metrics import format_figure
+from crosslens.storage import (
     FORMAT_VERSION,
     HEADER_FILE,
-    RUN_FILE,
-    RUN_LAYOUT,
-    CrosslensError,
-    InputError,
     Layout,
     ResumableFolder,
-    Run,
     fingerprint,
-    markdown_text,
     read_header,
     read_manifest,
     read_whole,
@@ -31,12 +27,12 @@ from crosslens.core import (
     require_entries,
     write_header,
 )
-from crosslens.metrics import format_figure
 from crosslens.train.captions import CaptionVocabulary
 from crosslens.train.losses import LOSSES
 from crosslens.train.models.protocol import InputShape, build_model
 from crosslens.train.processes import require_torch
 from crosslens.train.stored.checkpoint import load_trained_state
+from crosslens.values import RUN_FILE, RUN_LAYOUT, Run
 
 _MOST_ROWS = 20
 """Validations that the table shows; of more, the best and evenly spread ones."""

@@ -12,18 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from crosslens.core import (
-    HEADER_FILE,
-    Array,
-    Embeddings,
-    InputError,
-    Progress,
-    UsageError,
-    fingerprint,
-    match_ids,
-    named_by,
-    shown_progress,
-)
+from crosslens.core import InputError, UsageError
 from crosslens.encode import (
     IMAGES,
     TEXTS,
@@ -36,11 +25,14 @@ from crosslens.encode import (
     name_of,
     require_modality,
 )
+from crosslens.engine import Progress, shown_progress
+from crosslens.storage import HEADER_FILE, Array, fingerprint, named_by
 from crosslens.train.captions import CaptionSource
 from crosslens.train.evaluation import divide, score_features
 from crosslens.train.features import EMBEDDINGS, ImageFeatures, load_features
 from crosslens.train.models.protocol import MODELS, ImageBatch, InputShape
 from crosslens.train.stored.model_folder import LoadedModel, load_model
+from crosslens.values import Embeddings, match_ids
 
 
 @dataclass(frozen=True)

@@ -14,19 +14,10 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from crosslens.core import (
-    ABSENT,
-    CrosslensError,
-    MissingExtraError,
-    UnknownNameError,
-    UsageError,
-    argument,
-    fingerprint,
-    parse_value,
-    plain_types,
-    torch_device,
-)
+from crosslens.core import ABSENT, CrosslensError, MissingExtraError, UnknownNameError, UsageError, argument
+from crosslens.engine import torch_device
 from crosslens.similarity import load_similarity
+from crosslens.storage import fingerprint, parse_value, plain_types
 from crosslens.train.captions import BatchPlan, CaptionVocabulary, pretrained_of
 from crosslens.train.evaluation import TrainingMetrics
 from crosslens.train.features import FEATURE_SETS, TrainingData, load_features

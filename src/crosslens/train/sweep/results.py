@@ -15,37 +15,21 @@ import polars as pl
 
 from crosslens.core import (
     ABSENT,
-    FORMAT_VERSION,
-    IMAGE_TO_TEXT,
-    TEXT_TO_IMAGE,
     Bars,
     Cell,
     Chart,
     Figure,
-    Layout,
     Lines,
     Link,
-    MetricValues,
     Presented,
-    Progress,
     Row,
-    Run,
     Section,
     Series,
     Table,
     Text,
     UsageError,
-    atomic_folder,
-    for_spreadsheets,
-    hold_output,
-    json_form,
-    match_ids,
-    shown_progress,
-    split_name,
-    tidy_output,
-    write_header,
-    write_text,
 )
+from crosslens.engine import Progress, shown_progress
 from crosslens.metrics import (
     bounds_of,
     facts_of,
@@ -68,10 +52,22 @@ from crosslens.statistics import (
     paired_repetitions,
     same_tests,
 )
+from crosslens.storage import (
+    FORMAT_VERSION,
+    Layout,
+    atomic_folder,
+    for_spreadsheets,
+    hold_output,
+    json_form,
+    tidy_output,
+    write_header,
+    write_text,
+)
 from crosslens.train.evaluation import check_metrics
 from crosslens.train.stored.model_folder import CURVES, TEST_RUN
 from crosslens.train.sweep.plan import Combination, DataOfRecipes, SweepPlan, SweepState, check_plan
 from crosslens.train.sweep.running import Failure, SweepWatch, TrainingOptions, TrainingOutcome, run_trainings
+from crosslens.values import IMAGE_TO_TEXT, TEXT_TO_IMAGE, MetricValues, Run, match_ids, split_name
 
 FRACTION = "fraction"
 

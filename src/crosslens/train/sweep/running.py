@@ -16,15 +16,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from crosslens.core import (
-    TRACEBACK_VARIABLE,
-    ConflictError,
-    CrosslensError,
-    Progress,
-    as_user_error,
-    load_plugin,
-    stage,
-)
+from crosslens.core import TRACEBACK_VARIABLE, ConflictError, CrosslensError, as_user_error, load_plugin
+from crosslens.engine import Progress, stage
 from crosslens.train.sweep.plan import DataOfRecipes, PlannedTraining
 from crosslens.train.trainer import train_model
 

@@ -15,7 +15,6 @@ import polars as pl
 from crosslens.analyze import check_similarity, held_out_similarity, is_denied
 from crosslens.core import (
     CrosslensError,
-    Dataset,
     Diffs,
     Facet,
     FacetValue,
@@ -30,6 +29,7 @@ from crosslens.core import (
 from crosslens.metrics import metric_figure
 from crosslens.pipeline import group_words
 from crosslens.similarity import PreparedSimilarity, load_similarity, prepare_dataset, references_of
+from crosslens.values import Dataset
 from crosslens.web.background import RecentCache
 from crosslens.web.explorer.retrieval import CountedValue, ItemView, QueryFilter, QueryTables, Retrieval
 from crosslens.web.library import RunSummary

@@ -13,24 +13,14 @@ from fastapi import APIRouter, Depends, Query
 from starlette.requests import Request
 from starlette.responses import HTMLResponse
 
-from crosslens.core import (
-    IMAGE_TO_TEXT,
-    TEXT_TO_IMAGE,
-    CrosslensError,
-    InputError,
-    Link,
-    QueryCards,
-    Section,
-    Table,
-    UsageError,
-    json_form,
-    split_name,
-)
+from crosslens.core import CrosslensError, InputError, Link, QueryCards, Section, Table, UsageError
 from crosslens.explanations import DatasetObjects, Explanation, explain_queries
 from crosslens.language import find_pipeline, load_wordnet
 from crosslens.metrics import metric_figure
 from crosslens.pipeline import SETS, Comparison, compare
 from crosslens.report import EmbeddedImage
+from crosslens.storage import json_form
+from crosslens.values import IMAGE_TO_TEXT, TEXT_TO_IMAGE, split_name
 from crosslens.web.background import RecentCache
 from crosslens.web.explorer.queries import (
     LikelyPositives,

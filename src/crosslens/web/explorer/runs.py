@@ -9,22 +9,11 @@ from urllib.parse import quote
 
 import polars as pl
 
-from crosslens.core import (
-    BOTH,
-    TEXT_TO_IMAGE,
-    Dataset,
-    FactList,
-    Figure,
-    Histogram,
-    Link,
-    Presented,
-    Section,
-    Table,
-    split_name,
-)
+from crosslens.core import FactList, Figure, Histogram, Link, Presented, Section, Table
 from crosslens.data import DatasetDescription, describe
 from crosslens.language import count_words
 from crosslens.metrics import facts_of, unit_sentence
+from crosslens.values import BOTH, TEXT_TO_IMAGE, Dataset, split_name
 from crosslens.web.library import RunSummary
 
 LONGEST = 40

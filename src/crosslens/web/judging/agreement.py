@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from crosslens.core import FloatArray, InputError, IntArray, json_form
+from crosslens.core import InputError
 from crosslens.statistics import (
     COEFFICIENTS,
     JudgeAgreement,
@@ -21,6 +21,7 @@ from crosslens.statistics import (
     kappa_estimate,
     krippendorff_alpha,
 )
+from crosslens.storage import FloatArray, IntArray, json_form
 from crosslens.web.judging.tasks import Answer
 
 PERSON, MODEL = "person", "model"

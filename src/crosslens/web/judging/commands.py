@@ -8,24 +8,12 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from crosslens.core import (
-    ConflictError,
-    Dataset,
-    Endpoint,
-    Figure,
-    InputError,
-    Progress,
-    RecordedAnswers,
-    SettingsFile,
-    UnknownNameError,
-    UsageError,
-    argument,
-    json_form,
-    percent,
-    read_text_file,
-    write_text,
-)
+from crosslens.core import ConflictError, Figure, InputError, UnknownNameError, UsageError, argument, percent
 from crosslens.data import read_records
+from crosslens.encode import Endpoint, RecordedAnswers
+from crosslens.engine import Progress
+from crosslens.storage import SettingsFile, json_form, read_text_file, write_text
+from crosslens.values import Dataset
 from crosslens.web.judging.accounts import model_account
 from crosslens.web.judging.agreement import ProjectAgreement
 from crosslens.web.judging.database.assigning import ProjectProgress, project_progress

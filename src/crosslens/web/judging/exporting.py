@@ -15,19 +15,10 @@ from xml.sax.saxutils import quoteattr
 import polars as pl
 
 from crosslens.build import VERDICTS, Verdict, candidate_captions, is_imp_folder, write_verdicts
-from crosslens.core import (
-    Dataset,
-    InputError,
-    UnknownNameError,
-    UsageError,
-    argument,
-    for_spreadsheets,
-    is_finite_number,
-    parquet_bytes,
-    read_json_file,
-    reading,
-)
+from crosslens.core import InputError, UnknownNameError, UsageError, argument, reading
 from crosslens.data import format_suffix, read_records, read_table
+from crosslens.storage import for_spreadsheets, is_finite_number, parquet_bytes, read_json_file
+from crosslens.values import Dataset
 from crosslens.web.judging.agreement import MODEL, PERSON, REAL, UNDECIDED, decide, judged_by, judgement_scores
 from crosslens.web.judging.options import ANSWERS, IMP_SHEETS, LABEL_STUDIO, QRELS, ExportOptions
 from crosslens.web.judging.results import ProjectAnswers

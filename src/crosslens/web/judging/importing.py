@@ -13,27 +13,12 @@ import polars as pl
 
 from crosslens.analyze import DIFFICULTY, Categories, classification_pairs, read_difficulty
 from crosslens.build import candidate_captions, candidate_dataset, is_imp_folder
-from crosslens.core import (
-    IMAGE_TO_TEXT,
-    RUN_FILE,
-    TEXT_TO_IMAGE,
-    ConflictError,
-    CrosslensError,
-    Dataset,
-    InputError,
-    MissingExtraError,
-    Progress,
-    Run,
-    UsageError,
-    argument,
-    is_finite_number,
-    listed_id,
-    random_stream,
-    read_json_file,
-    reading,
-)
+from crosslens.core import ConflictError, CrosslensError, InputError, MissingExtraError, UsageError, argument, reading
 from crosslens.data import RowName, existing_file, format_suffix, read_records, read_table, typed
+from crosslens.engine import Progress
 from crosslens.explanations import dataset_of_run, explain_run, failed_queries, ranking_of
+from crosslens.storage import is_finite_number, random_stream, read_json_file
+from crosslens.values import IMAGE_TO_TEXT, RUN_FILE, TEXT_TO_IMAGE, Dataset, Run, listed_id
 from crosslens.web.judging.accounts import UNUSABLE_PASSWORD, add_account, row_of_name
 from crosslens.web.judging.database.engine import Database, Transaction
 from crosslens.web.judging.database.judgements import record_within

@@ -10,26 +10,21 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from crosslens.core import (
+from crosslens.core import CrosslensError, UnknownNameError, UsageError, reading
+from crosslens.data import image_files, read_image_bytes
+from crosslens.encode import (
     Cancelled,
-    CrosslensError,
-    Dataset,
     Endpoint,
     InvalidAnswer,
     Message,
-    Progress,
     RecordedAnswers,
-    UnknownNameError,
-    UsageError,
     answers_of,
-    derive_seed,
     parse_answer,
     picture_url,
-    reading,
-    shown_progress,
-    stage,
 )
-from crosslens.data import image_files, read_image_bytes
+from crosslens.engine import Progress, shown_progress, stage
+from crosslens.storage import derive_seed
+from crosslens.values import Dataset
 from crosslens.web.judging.database.judgements import ModelRequests
 from crosslens.web.judging.options import AskingOptions
 from crosslens.web.judging.tasks import Answer, AnswerForm, ItemContent, ShownPicture, check_answer

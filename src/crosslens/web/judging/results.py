@@ -15,7 +15,6 @@ import polars as pl
 from sqlalchemy import select
 
 from crosslens.core import (
-    BOTH,
     Bars,
     Cell,
     Chart,
@@ -25,22 +24,19 @@ from crosslens.core import (
     Figure,
     Heat,
     Histogram,
-    IntArray,
     Part,
     Presented,
     Row,
-    Run,
     Section,
     Series,
     Table,
     Text,
-    is_finite_number,
-    json_form,
     percent,
-    split_name,
 )
 from crosslens.explanations import association_rules, cause_numbers
 from crosslens.statistics import Bootstrap, Estimate
+from crosslens.storage import IntArray, is_finite_number, json_form
+from crosslens.values import BOTH, Run, split_name
 from crosslens.web.judging.agreement import (
     CHECK,
     DISTRACTOR,

@@ -13,7 +13,8 @@ from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
-from crosslens.core import CrosslensError, SettingsFile, UnknownNameError, UsageError
+from crosslens.core import CrosslensError, UnknownNameError, UsageError
+from crosslens.storage import SettingsFile
 
 RESERVED_KEYS = {"u": "undo", "g": "guidelines", "t": "the text"}
 """Keys of the annotating page that no label can have."""

@@ -12,9 +12,11 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
-from crosslens.core import IMAGE_TO_TEXT, UNRANKED, Array, Dataset, InputError, Run, UnknownNameError, split_name
+from crosslens.core import InputError, UnknownNameError
 from crosslens.explanations import first_relevant
 from crosslens.report import LEVEL_COLOURS
+from crosslens.storage import Array
+from crosslens.values import IMAGE_TO_TEXT, UNRANKED, Dataset, Run, split_name
 from crosslens.web.map.maps import EmbeddingMap
 
 NO_VALUE = 255

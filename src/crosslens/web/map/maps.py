@@ -15,14 +15,13 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from crosslens.core import (
+from crosslens.core import CrosslensError, InputError
+from crosslens.encode import EncodeOptions
+from crosslens.engine import Progress
+from crosslens.pipeline import RunVectors, recipe_of_run, vectors_key, vectors_of_run, without_vectors
+from crosslens.storage import (
     HEADER_FILE,
     Array,
-    CrosslensError,
-    Ids,
-    InputError,
-    Progress,
-    Run,
     atomic_folder,
     cache_folder,
     fingerprint,
@@ -30,8 +29,7 @@ from crosslens.core import (
     read_folder,
     write_parts,
 )
-from crosslens.encode import EncodeOptions
-from crosslens.pipeline import RunVectors, recipe_of_run, vectors_key, vectors_of_run, without_vectors
+from crosslens.values import Ids, Run
 from crosslens.web.background import DONE, JobProgress, Jobs
 from crosslens.web.map.projection import (
     METHODS,

@@ -12,19 +12,12 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from crosslens.core import (
-    Array,
-    CrosslensError,
-    Embeddings,
-    MissingExtraError,
-    Progress,
-    UsageError,
-    random_stream,
-    shown_progress,
-    stage,
-)
+from crosslens.core import CrosslensError, MissingExtraError, UsageError
+from crosslens.engine import Progress, shown_progress, stage
 from crosslens.language import STOP_WORDS
 from crosslens.rank import unit_rows
+from crosslens.storage import Array, random_stream
+from crosslens.values import Embeddings
 
 PCA, UMAP = "pca", "umap"
 METHODS = (PCA, UMAP)

@@ -18,7 +18,9 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import FileResponse, HTMLResponse, Response
 
-from crosslens.core import IMAGE_TO_TEXT, CrosslensError, Dataset, InputError, json_form
+from crosslens.core import CrosslensError, InputError
+from crosslens.storage import json_form
+from crosslens.values import IMAGE_TO_TEXT, Dataset
 from crosslens.web.background import RecentCache
 from crosslens.web.map.colours import MOST_ROWS, Colouring, ItemLookup, MapItem, Palette
 from crosslens.web.map.maps import EmbeddingMap, Maps, MapState

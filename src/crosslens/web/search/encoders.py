@@ -13,17 +13,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from crosslens.core import (
-    Array,
-    ConflictError,
-    CrosslensError,
-    Dataset,
-    Embeddings,
-    InputError,
-    Progress,
-    fingerprint,
-    named_by,
-)
+from crosslens.core import ConflictError, CrosslensError, InputError
 from crosslens.data import readable_picture
 from crosslens.encode import (
     IMAGES,
@@ -35,8 +25,11 @@ from crosslens.encode import (
     load_encoder,
     require_modality,
 )
+from crosslens.engine import Progress
 from crosslens.pipeline import recipe_of_run
 from crosslens.rank import InnerProduct, Scorer, default_score, scorer_of, top_lists, unit_rows
+from crosslens.storage import Array, fingerprint, named_by
+from crosslens.values import Dataset, Embeddings
 from crosslens.web.library import RunLibrary
 from crosslens.web.pictures import IN_FLIGHT
 

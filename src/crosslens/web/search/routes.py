@@ -18,10 +18,11 @@ from pydantic import BaseModel, Field
 from starlette.requests import Request
 from starlette.responses import HTMLResponse
 
-from crosslens.core import CrosslensError, Dataset, InputError, UnknownNameError
+from crosslens.core import CrosslensError, InputError, UnknownNameError
 from crosslens.encode import IMAGES, TEXTS
 from crosslens.explanations import compare_hits
 from crosslens.language import STOP_WORDS
+from crosslens.values import Dataset
 from crosslens.web.background import DONE, FAILED, JobProgress, carry_out
 from crosslens.web.pages import address, feature_router, render
 from crosslens.web.search.encoders import (

@@ -20,20 +20,17 @@ from crosslens.core import (
     Grid,
     InputError,
     Presented,
-    Progress,
     Section,
     Table,
     UsageError,
     argument,
-    for_spreadsheets,
-    parquet_bytes,
     printable_line,
-    shown_progress,
-    stage,
 )
 from crosslens.data import format_suffix, read_lines, read_table, writing_bytes
+from crosslens.engine import Progress, shown_progress, stage
 from crosslens.language import ANY_LANGUAGE, COMMON_LANGUAGES, language_identifier, parse_texts, require_texts, word_set
 from crosslens.metrics import format_count
+from crosslens.storage import for_spreadsheets, parquet_bytes
 
 _CODE = re.compile(
     r"</?\w+[^<>]*=|\{[^{}]*[:;][^{}]*\}|\bfunction\s*\(|\bvar \w+\s*=|=>|\$\(|&&|\bnull\b.*\bundefined\b|\bpx;|</\w+>"

@@ -15,7 +15,8 @@ import numba
 import numpy as np
 import polars as pl
 
-from crosslens.core import IntArray, UsageError, random_stream
+from crosslens.core import UsageError
+from crosslens.storage import IntArray, random_stream
 
 _compiled = numba.njit(nogil=True, cache=True)
 _ORDERS = 128

@@ -24,7 +24,8 @@ from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url, 
 from sqlalchemy.exc import ArgumentError, DatabaseError
 from sqlalchemy.orm import Session
 
-from crosslens.core import CrosslensError, needs_extra, permit_host, require_own
+from crosslens.core import CrosslensError, needs_extra
+from crosslens.storage import permit_host, require_own
 from crosslens.web.judging.database.tables import AuditRow
 
 BUSY_SECONDS = 30

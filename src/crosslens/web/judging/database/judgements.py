@@ -9,7 +9,8 @@ from typing import Any
 from sqlalchemy import Connection, bindparam, delete, func, insert, select, update
 from sqlalchemy.orm import Session
 
-from crosslens.core import CrosslensError, Tokens
+from crosslens.core import CrosslensError
+from crosslens.encode import Tokens
 from crosslens.web.judging.database.engine import Database
 from crosslens.web.judging.database.projects import locked_project
 from crosslens.web.judging.database.tables import (

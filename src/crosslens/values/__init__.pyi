@@ -1,0 +1,67 @@
+from crosslens.values.dataset import (
+    DATASET_LAYOUT as DATASET_LAYOUT,
+    OBJECT_COLUMNS as OBJECT_COLUMNS,
+    RELATION_COLUMNS as RELATION_COLUMNS,
+    Card as Card,
+    Dataset as Dataset,
+)
+from crosslens.values.embeddings import (
+    EMBEDDINGS_LAYOUT as EMBEDDINGS_LAYOUT,
+    Embeddings as Embeddings,
+    align_embeddings as align_embeddings,
+    as_array as as_array,
+    check_vectors as check_vectors,
+    joined_vectors as joined_vectors,
+    zero_vectors as zero_vectors,
+)
+from crosslens.values.ids import (
+    ESCAPED_ON_LINES as ESCAPED_ON_LINES,
+    Ids as Ids,
+    ImageName as ImageName,
+    as_ids as as_ids,
+    distinct_names as distinct_names,
+    escape_ids as escape_ids,
+    escape_note as escape_note,
+    images_below as images_below,
+    listed_id as listed_id,
+    match_ids as match_ids,
+    positions as positions,
+    spelled_as as spelled_as,
+    unescape_ids as unescape_ids,
+    unknown_images as unknown_images,
+    without_image_ending as without_image_ending,
+)
+from crosslens.values.ranking import (
+    LARGEST_WHOLE as LARGEST_WHOLE,
+    UNRANKED as UNRANKED,
+    RankedLists as RankedLists,
+    Ranking as Ranking,
+    as_top_scores as as_top_scores,
+    first_inexact as first_inexact,
+    inexact_score as inexact_score,
+    is_inexact as is_inexact,
+)
+from crosslens.values.relevance import (
+    IMAGE_TO_TEXT as IMAGE_TO_TEXT,
+    TEXT_TO_IMAGE as TEXT_TO_IMAGE,
+    Relevance as Relevance,
+)
+from crosslens.values.run import (
+    ASSUMED_FACTS as ASSUMED_FACTS,
+    BOTH as BOTH,
+    DIRECTION_LABELS as DIRECTION_LABELS,
+    METRIC_NAMES as METRIC_NAMES,
+    QUERIES_FILE as QUERIES_FILE,
+    RECIPE_FILE as RECIPE_FILE,
+    RUN_FILE as RUN_FILE,
+    RUN_LAYOUT as RUN_LAYOUT,
+    MetricFacts as MetricFacts,
+    MetricValues as MetricValues,
+    Run as Run,
+    Statistic as Statistic,
+    Unit as Unit,
+    check_stored_protocol as check_stored_protocol,
+    read_facts as read_facts,
+    split_name as split_name,
+    stored_facts as stored_facts,
+)
