@@ -90,6 +90,14 @@ def _some(elements: Sequence[Any]) -> list[Any]:
     return [*elements[:LISTED], f"… {len(elements) - LISTED - 1} more", elements[-1]]
 
 
+def _spread(elements: list[Any]) -> list[Any]:
+    """Elements from the first to the last in equal steps: a curve has its height in the middle."""
+    steps = LISTED + 1
+    if len(elements) <= steps + 1:
+        return elements
+    return [*(elements[step * (len(elements) - 1) // steps] for step in range(steps + 1)), f"of {len(elements)}"]
+
+
 def _array(file: Path) -> str:
     array = np.load(file)
     return f"{array.dtype} {'×'.join(map(str, array.shape))}\n{_json_text(_kept(array[:2].tolist()))}"
@@ -179,7 +187,10 @@ _LOOKS = {"align", "narrow", "files", "pictures", "cut", "drawn", "terms"}
 
 def _part(value: Any, name: str = "") -> Any:
     if isinstance(value, list):
-        return [_part(item, name) for item in (value if name in _NESTED else _some(value))]
+        elements = [_part(item, name) for item in value]
+        nested = any(isinstance(element, dict | list) for element in elements)
+        whole = name in _NESTED or name in _PROSE
+        return elements if whole else _some(elements) if nested else _spread(elements)
     if isinstance(value, str):
         return " ".join(_NUMBER.findall(value)) if name in _PROSE else value
     if not isinstance(value, dict):

@@ -97,13 +97,14 @@ def test_output(
 
 @contextlib.contextmanager
 def saved_results() -> Iterator[list[Presented]]:
-    """The results that are saved meanwhile."""
+    """What is written to the page meanwhile."""
     results: list[Presented] = []
     save = Presented.save
 
-    def remembered(result: Presented, *arguments: Any, **options: Any) -> Path:
-        results.append(result)
-        return save(result, *arguments, **options)
+    def remembered(result: Presented, file: str | Path, **options: Any) -> Path:
+        if str(file) == PAGE:
+            results.append(result)
+        return save(result, file, **options)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Presented, "save", remembered)
@@ -320,7 +321,7 @@ def test_every_recorded_file_is_still_made(request: pytest.FixtureRequest) -> No
     abandoned = [
         file
         for file in sorted(HERE.glob("*/*"))
-        if file.parent.name != "__pycache__"
+        if file.parent.name not in ("__pycache__", "forms")
         and not any(is_of(file.name, case, made) for case, made in calls.get(file.parent, ()))
     ]
     if request.config.getoption("--record", False):
