@@ -21,7 +21,7 @@ from crosslens.analyze.probes.edits import FACTS
 from crosslens.analyze.probes.limits import with_typos
 from crosslens.analyze.probes.orders import swaps
 from crosslens.analyze.probes.pairs import LEAST_CAPTIONS
-from crosslens.core import FINDING_KINDS, Observation
+from crosslens.core import FINDING_KINDS, EvidenceList, Folded, Observation, PairedBars
 from crosslens.language import Words
 from crosslens.storage import Array
 from crosslens.synth import generate
@@ -112,6 +112,32 @@ def said(probes: Probes) -> dict[str, Observation]:
 @lru_cache(maxsize=1)
 def reader() -> Subject:
     return mirror(drawn(), words_and_pairs)
+
+
+def test_what_goes_unnoticed_is_listed_with_its_texts() -> None:
+    probes = probed(mirror(drawn(), bag_of_words))
+    (section,) = probes.sections()
+    (folded,) = (part for part in section.parts if isinstance(part, Folded))
+    (chart,) = folded.parts
+    assert isinstance(chart, PairedBars)
+    results = [result for result in probes.probes if result.n]
+    assert [row.counts for row in chart.rows] == [
+        (result.n - len(result.evidence), len(result.evidence)) for result in results
+    ]
+    order, result = next(
+        (row, result) for row, result in zip(chart.rows, results, strict=True) if result.name == "order"
+    )
+    assert order.counts[0] < order.counts[1], "words in another order are the same to it"
+    texts = dict(zip(drawn().caption_ids, drawn().texts, strict=True))
+    assert result.unnoticed
+    for false in result.unnoticed:
+        assert texts[false.query] == false.text != false.edited
+        assert sorted(re.findall(r"\w+", false.text.lower())) == sorted(re.findall(r"\w+", false.edited.lower()))
+    (listed,) = (part for part in order.details if isinstance(part, EvidenceList))
+    assert order.addresses == ("", f"#{listed.target}")
+    assert [query for query, _ in listed.entries] == [false.query for false in result.unnoticed]
+    targets = [part.target for row in chart.rows for part in row.details if isinstance(part, EvidenceList)]
+    assert len(set(targets)) == len(targets)
 
 
 def test_a_model_that_reads_is_accused_of_nothing() -> None:

@@ -12,13 +12,13 @@ import polars as pl
 import pytest
 
 import crosslens as cl
-from crosslens.core import Figure
+from crosslens.core import EvidenceList, Figure, PairedBars
 from crosslens.core.errors import ConflictError, InputError
 from crosslens.explanations.causes import CAUSES, OUTCOMES, cause_column
 from crosslens.explanations.concepts import METRICS, compare_images
 from crosslens.explanations.mentions import mentioned_concepts
 from crosslens.explanations.objects import objects_of
-from crosslens.explanations.overview import Overview, explain_run, save_overview
+from crosslens.explanations.overview import Overview, confusion_bars, explain_run, save_overview
 from crosslens.explanations.run_comparison import compare_overviews, tabulate_overviews
 from crosslens.explanations.statistics import SCOPES, column_of, metric_means
 from crosslens.statistics import Bootstrap
@@ -275,3 +275,28 @@ def test_means_of_concept_metrics_stay_in_their_range() -> None:
     assert 0.7 < low["attribute_agreement"] < high["attribute_agreement"] == 1
     assert 0.5 < low["spatial_agreement"] < high["spatial_agreement"] == 1, "equal values of a known range"
     assert low["SD"] == 0 < high["SD"]
+
+
+def test_bars_say_how_often_of_how_many_is_confused(overview: Overview) -> None:
+    behind = overview.failures.row(0, named=True)
+    confused = {
+        "expected": "dog.n.01", "shown": "cat.n.01", "count": 6, "share_of_expected": 0.75,
+        "examples": [behind["query"]],
+    }  # fmt: skip
+    rare = {**confused, "expected": "cow.n.01", "count": 1, "share_of_expected": 1.0}
+    folded = confusion_bars(replace(overview, query_confusions=pl.DataFrame([confused, rare])))
+    assert folded is not None
+    assert folded.title == "Asked for “dog”, 6 of 8 misses show “cat”"
+    (chart,) = folded.parts
+    assert isinstance(chart, PairedBars)
+    (bar,) = chart.rows
+    assert (bar.counts, bar.changed) == ((6, 2), ("dog", "cat"))
+    assert bar.pictures == (behind["ground_truth"], behind["retrieved"])
+    (listed,) = bar.details
+    assert isinstance(listed, EvidenceList)
+    assert bar.addresses[0] == f"#{listed.target}"
+    assert [query for query, _ in listed.entries] == [behind["query"]]
+    seldom = confusion_bars(replace(overview, query_confusions=pl.DataFrame([{**confused, "count": 3}])))
+    assert seldom is not None
+    assert seldom.title == "What is asked for, and what comes first instead", "three are no rule"
+    assert confusion_bars(replace(overview, query_confusions=pl.DataFrame([rare]))) is None

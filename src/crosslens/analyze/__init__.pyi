@@ -96,12 +96,12 @@ from crosslens.analyze.near_duplicates import (
     words_of as words_of,
 )
 from crosslens.analyze.near_twins import (
+    TWIN as TWIN,
     NearTwins as NearTwins,
+    RelatedPictures as RelatedPictures,
+    changed_sentence as changed_sentence,
     changed_words as changed_words,
-    find_twins as find_twins,
     look_at_twins as look_at_twins,
-    named_images as named_images,
-    quoted_change as quoted_change,
 )
 from crosslens.analyze.neighbours import (
     ApproximateSearch as ApproximateSearch,

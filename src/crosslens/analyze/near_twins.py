@@ -54,8 +54,11 @@ _PUNCTUATION = ".,;:!?\"'“”‘’()[]"
 _LEVELS: tuple[tuple[str, Tone], ...] = (
     ("both their own picture", "good"), ("the same picture for both", "bad"), ("each other's", "unsure")
 )  # fmt: skip
-_MOST_NAMED, _MOST_CARDS, _MOST_LISTED = 3, 3, 200
+_MOST_FACTS, _MOST_CARDS, _MOST_LISTED = 3, 3, 200
 """Facts in a heading; pairs with pictures, and pairs in a list, behind a bar."""
+_MOST_CHANGED = 4
+"""Words that a sentence quotes on either side."""
+TWIN, _VARIANT = "its near-twin", "a variant of it"
 _FACT_COLUMNS = ("task", "changed", "fact", "category", "type")
 
 
@@ -73,9 +76,9 @@ def find_twins(dataset: Dataset) -> list[Twins]:
     for caption, image in enumerate(dataset.caption_image):
         of_image[int(image)].append(caption)
     words = [words_of(text) for text in dataset.texts]
-    named = _named_pairs(dataset)
-    pairs = named or _worded_pairs(words, dataset.caption_image, of_image)
-    columns = [name for name in _FACT_COLUMNS if name in dataset.images.columns] if named else []
+    from_column = _named_pairs(dataset)
+    pairs = from_column or _worded_pairs(words, dataset.caption_image, of_image)
+    columns = [name for name in _FACT_COLUMNS if name in dataset.images.columns] if from_column else []
     table = dataset.images.select(pl.col(columns).cast(pl.String)).to_dicts() if columns else []
     twins = []
     for first, second in sorted(pairs):
@@ -93,9 +96,9 @@ def named_images(dataset: Dataset) -> dict[int, int]:
     for values in dataset.images.iter_columns():
         if values.name == "image" or values.dtype != pl.String or not set(values.drop_nulls()) <= set(rows):
             continue
-        named = {row: rows[value] for row, value in enumerate(values) if value is not None and rows[value] != row}
-        if named:
-            return named
+        others = {row: rows[value] for row, value in enumerate(values) if value is not None and rows[value] != row}
+        if others:
+            return others
     return {}
 
 
@@ -202,6 +205,53 @@ def quoted_change(first: str, second: str) -> tuple[str, str]:
     return mine, theirs
 
 
+def changed_sentence(mine: str, theirs: str) -> str:
+    """``: “below”, not “above”``; nothing where more than a few words differ, or some are only in one of the texts."""
+    spans = changed_words(mine, theirs)
+    asked, instead = quoted_change(mine, theirs)
+    one_sided = any(not (before.strip() and after.strip()) for before, after in spans)
+    if one_sided or not asked or not instead or max(len(asked.split()), len(instead.split())) > _MOST_CHANGED:
+        return ""
+    return f": “{instead}”, not “{asked}”"
+
+
+class RelatedPictures:
+    """Pictures of a dataset that differ in a known fact: near-twins, and variants that a column names."""
+
+    def __init__(self, dataset: Dataset) -> None:
+        self.dataset = dataset
+        self.origin = named_images(dataset)
+        self.twins: dict[tuple[int, int], tuple[str, dict[int, int]]] = {}
+        for twins in find_twins(dataset):
+            for side in (0, 1):
+                captions = {pair[side]: pair[1 - side] for pair in twins.captions}
+                self.twins[twins.images[side], twins.images[1 - side]] = twins.fact, captions
+
+    def seen_from(self, row: Mapping[str, Any], by_images: bool) -> tuple[str, str, str]:
+        """What came first, seen from the right picture; the fact in which it differs; and a sentence that says so.
+
+        Empty where it is neither a near-twin nor a variant.
+        """
+        rows, captions = self.dataset.image_rows, self.dataset.caption_rows
+        right, retrieved = rows[row["ground_truth"]], rows[row["retrieved"]]
+        if (right, retrieved) in self.twins:
+            fact, other = self.twins[right, retrieved]
+            asked = {theirs: mine for mine, theirs in other.items()}.get(captions[row["item"]]) if by_images else None
+            asked = asked if by_images else captions[row["query"]]
+            what = "caption" if by_images else "picture"
+            said = ""
+            if asked in other:
+                said = changed_sentence(self.dataset.texts[asked], self.dataset.texts[other[asked]])
+            return TWIN, fact, f"The {what} that came first differs in {fact}{said}."
+        if right != retrieved and self.origin.get(right, right) == self.origin.get(retrieved, retrieved):
+            column = next((name for name in ("changed", "fact") if name in self.dataset.images.columns), None)
+            facts = [] if column is None else [self.dataset.images[column][image] for image in (right, retrieved)]
+            differs = " and ".join(dict.fromkeys(fact.replace("_", " ") for fact in facts if fact))
+            reason = f"The picture that came first differs in {differs}." if differs else ""
+            return _VARIANT, differs, reason
+        return "", "", ""
+
+
 class AskedPair(NamedTuple):
     """Both captions of a pair of pictures, each with its own picture, and by how much that scores above the other."""
 
@@ -286,8 +336,8 @@ class TwinOutcome:
         counts = tuple(map(len, by_outcome.values()))
         # The pair that shows the fact with the fewest words; those behind the bar are of different pictures.
         example = min(self.asked, key=lambda pair: (len("".join(quoted_change(*pair.texts))), pair.queries))
-        shown = {pair.images: pair for pair in reversed(self.asked) if pair.outcome != "own"}
-        cards = tuple(pair.card() for pair in list(shown.values())[: -_MOST_CARDS - 1 : -1])
+        failed = {pair.images: pair for pair in reversed(self.asked) if pair.outcome != "own"}
+        cards = tuple(pair.card() for pair in list(failed.values())[: -_MOST_CARDS - 1 : -1])
         lists = [
             EvidenceList(
                 f"twins-{re.sub(r'[^a-z0-9]+', '-', self.fact.lower())}-{outcome}",
@@ -300,8 +350,8 @@ class TwinOutcome:
         return PairedBar(
             self.fact, counts, Figure.percent(*astuple(self.own)), changed=quoted_change(*example.texts),
             pictures=example.images,
-            details=(*([QueryCards(cards)] if cards else []), *(own for own in lists if own.entries)),
-            addresses=tuple(f"#{own.target}" if own.entries else "" for own in lists),
+            details=(*([QueryCards(cards)] if cards else []), *(pairs for pairs in lists if pairs.entries)),
+            addresses=tuple(f"#{pairs.target}" if pairs.entries else "" for pairs in lists),
         )  # fmt: skip
 
     def as_dict(self) -> dict[str, Any]:
@@ -325,8 +375,8 @@ class NearTwins(Presented):
         """What the bars show, as a heading."""
         blind = [fact.fact for fact in self.facts if fact.blind]
         if blind:
-            others = f" and {len(blind) - _MOST_NAMED} more" if len(blind) > _MOST_NAMED else ""
-            return f"The model cannot tell apart pictures that differ in {' or '.join(blind[:_MOST_NAMED])}{others}"
+            others = f" and {len(blind) - _MOST_FACTS} more" if len(blind) > _MOST_FACTS else ""
+            return f"The model cannot tell apart pictures that differ in {' or '.join(blind[:_MOST_FACTS])}{others}"
         worst = self.facts[0]
         share = f"get their own picture in {Figure.share(worst.own.mean)} of the pairs"
         if worst.own.low > 1 - CHANCE:

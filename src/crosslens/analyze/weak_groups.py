@@ -116,7 +116,8 @@ class QueryGroup(NamedTuple):
     def where(self) -> str:
         bounds = re.fullmatch(r"\[([\d.]+), ([\d.]+)([\])])", self.name) if self.column == CAPTION_LENGTH else None
         if bounds is None:
-            return f"{self.column} = {self.name}"
+            column = self.column.replace("_", " ")
+            return f"{column} {self.name}" if self.name[:1].isdigit() else f"{column} “{self.name}”"
         low = math.ceil(float(bounds[1]))
         high = math.floor(float(bounds[2])) if bounds[3] == "]" else math.ceil(float(bounds[2])) - 1
         return f"captions of {low} words" if low == high else f"captions of {low} to {high} words"

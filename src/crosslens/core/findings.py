@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from math import isnan, nan
 from typing import Any, Literal, NamedTuple
 
+from crosslens.core.parts.tables import Figure
 from crosslens.core.registry import Registry
 
 Certainty = Literal["settled", "likely", "open"]
@@ -95,6 +96,16 @@ class Finding:
     dataset: str = ""
     subject: str = ""
     also: tuple[str, ...] = ()
+
+    @property
+    def reason(self) -> str:
+        """Why it is as sure as it says."""
+        p = f"p {Figure.p(self.p).equation} after correction over everything that was looked at" if self.p else ""
+        measured = "how often such sentences are true was not measured"
+        if self.precision:
+            share = f"{100 * self.precision.value:.0f} % of {self.precision.n:,}"
+            measured = f"{share} such sentences were true ({self.precision.where})"
+        return "; ".join(filter(None, (self.certainty, p, measured))) + "."
 
     def as_dict(self) -> dict[str, Any]:
         """As ``findings.json`` has it."""

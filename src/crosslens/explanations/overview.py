@@ -21,7 +21,21 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from crosslens.core import Cell, Figure, Heat, InputError, Presented, Section, Table, Text, argument
+from crosslens.core import (
+    Cell,
+    EvidenceList,
+    Figure,
+    Folded,
+    Heat,
+    InputError,
+    PairedBar,
+    PairedBars,
+    Presented,
+    Section,
+    Table,
+    Text,
+    argument,
+)
 from crosslens.engine import Progress
 from crosslens.explanations.causes import (
     CAUSES,
@@ -54,6 +68,8 @@ from crosslens.values import Dataset, Ranking, Run
 
 TOP = 20
 """Confusions that a summary lists; all of them are a table of its own."""
+_MOST_CONFUSIONS, _FEWEST_CONFUSIONS, _ENOUGH_TO_CLAIM = 8, 2, 5
+"""Confusions with a bar; how often they occur at least; and from how many on a heading says so."""
 _TOTALS: dict[str, Any] = {
     "scope": pl.String,
     **dict.fromkeys(("common_synsets", "non_common_synsets", "matchings"), pl.Int64),
@@ -149,6 +165,9 @@ class Overview(Presented):
             if confusions.height
         ]
         yield Section("", (Text.of(head), *maps))
+        bars = confusion_bars(self)
+        if bars is not None:
+            yield Section("", (bars,))
         kinds = "" if self.depth is None else f", {self.depth} steps below the top of WordNet's tree"
         confused = replace(table_of_confusions(self.confusions, self.listed, self.names), notes=(
             "times: failures whose right image has the first and whose retrieved image has the second instead; lift: "
@@ -343,6 +362,42 @@ def confusion_map(overview: Overview, confusions: pl.DataFrame, title: str) -> H
         cells=tuple(tuple(Figure(counts.get((down, across)), digits=0) for across in sides[1]) for down in sides[0]),
         heading="expected",
     )
+
+
+def confusion_bars(overview: Overview) -> Folded | None:
+    """What queries ask for and what the picture that came first has instead: how often, of how many failures.
+
+    Nothing where no two failures confuse the same.
+    """
+    rows = overview.query_confusions.head(TOP).filter(pl.col("count") >= _FEWEST_CONFUSIONS).to_dicts()
+    if not rows:
+        return None
+    bars = []
+    for number, row in enumerate(rows[:_MOST_CONFUSIONS]):
+        of = round(row["count"] / row["share_of_expected"])
+        behind = overview.failures.filter(pl.col("query").is_in(row["examples"])).to_dicts()
+        listed = EvidenceList(
+            f"confused-{overview.run}-{number}",
+            f"For example {format_count(len(behind), 'query')}",
+            tuple((own["query"], f"“{own['text']}”" if own["text"] else own["item"]) for own in behind),
+        )
+        asked, shown = (synset_label(row[side], overview.names) for side in ("expected", "shown"))
+        bars.append(PairedBar(
+            asked, (row["count"], of - row["count"]), about=f"{row['count']:,} of {of:,} misses",
+            changed=(asked, shown), details=(listed,), addresses=(f"#{listed.target}", ""),
+            pictures=tuple(behind[0][side] for side in ("ground_truth", "retrieved") if behind),
+        ))  # fmt: skip
+    chart = PairedBars(
+        title=f"What {overview.run} confuses", rows=tuple(bars), heading="asked for ⇄ came first", noun="misses",
+        about="Of the misses that ask for something which the picture that came first lacks, how many show the other "
+        "thing instead.",
+        levels=(("shows the other thing", "bad"), ("something else", "unsure")),
+    )  # fmt: skip
+    first, claim = bars[0], "What is asked for, and what comes first instead"
+    if first.counts[0] >= _ENOUGH_TO_CLAIM:
+        share = f"{first.counts[0]} of {sum(first.counts)}"
+        claim = f"Asked for “{first.changed[0]}”, {share} misses show “{first.changed[1]}”"
+    return Folded(claim, (chart,))
 
 
 def _table_of_metrics(overview: Overview) -> Table:

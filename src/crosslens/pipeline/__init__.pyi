@@ -72,6 +72,7 @@ from crosslens.pipeline.groups import (
     group_metrics as group_metrics,
     group_names as group_names,
     groupable_metrics as groupable_metrics,
+    over_queries as over_queries,
     read_columns as read_columns,
 )
 from crosslens.pipeline.in_memory import (
@@ -178,6 +179,7 @@ from crosslens.pipeline.robustness_study.study_runner import robustness as robus
 from crosslens.pipeline.robustness_study.variants import read_variants as read_variants
 from crosslens.pipeline.run_sections import (
     DEFINITIONS as DEFINITIONS,
+    run_facts as run_facts,
     runs_table as runs_table,
     share_bars as share_bars,
     table_notes as table_notes,

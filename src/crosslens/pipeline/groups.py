@@ -306,7 +306,7 @@ def group_metrics(
         members = [(group, rows) for group, rows in label_groups(labels) if counted[rows].any()]
         shown = members[:largest]
         left_out[direction] = len(members) - len(shown)
-        grouped[name] = {group: _subset(run[name], rows, seed, resamples) for group, rows in shown}
+        grouped[name] = {group: over_queries(run[name], rows, seed=seed, resamples=resamples) for group, rows in shown}
     whole = {name: run[name] for name in grouped}
     return GroupedMetrics(column, grouped, overlapping, left_out, run.name, run.protocol, whole)
 
@@ -385,9 +385,11 @@ def _labels(run: Run, name: str, column: str) -> pl.Series | None:
     return table[column] if column in table.columns and table[column].null_count() < table.height else None
 
 
-def _subset(values: MetricValues, rows: IntArray, seed: int = 0, resamples: int = 0) -> MetricValues:
+def over_queries(
+    values: MetricValues, rows: IntArray, clusters: IntArray | None = None, *, seed: int = 0, resamples: int = 0
+) -> MetricValues:
     """A metric over some of its queries, with an interval of its own where there are ``resamples``."""
-    part, clusters = values.values[rows], values.clusters[rows]
+    part, clusters = values.values[rows], values.clusters[rows] if clusters is None else clusters
     figures = estimate(
         part, clusters, statistic=values.statistic, seed=seed, resamples=resamples, level=values.level,
         bounds=bounds_of(values.name),
@@ -484,7 +486,7 @@ def compare_groups(
             queries = wanted.get(split_name(name)[0], set())
             rows = np.array([row for row, query in enumerate(run[name].query_ids) if query in queries], np.int64)
             if len(rows):
-                values[name] = _subset(run[name], rows)
+                values[name] = over_queries(run[name], rows)
         return Run(run.name, values, {}, {}, run.provenance)
 
     main = primary_metric(chosen, primary)

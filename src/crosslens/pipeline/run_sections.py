@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from math import isfinite
+from typing import Any
 
 from crosslens.core import (
     SECTIONS,
@@ -19,7 +20,16 @@ from crosslens.core import (
     UsageError,
     argument,
 )
-from crosslens.metrics import family_of, format_count, metric_figure, select_metrics, spec_of, unit_of, unit_sentence
+from crosslens.metrics import (
+    dataset_name,
+    family_of,
+    format_count,
+    metric_figure,
+    select_metrics,
+    spec_of,
+    unit_of,
+    unit_sentence,
+)
 from crosslens.pipeline.protocol import protocol_facts
 from crosslens.values import BOTH, DIRECTION_LABELS, MetricValues, Run, split_name, stored_facts
 
@@ -96,6 +106,38 @@ def run_table(run: Run, metrics: str | Sequence[str] | None = None) -> Table:
 def value_figure(values: MetricValues) -> Figure:
     """The figure of a metric with its interval."""
     return metric_figure(values.name, values.mean, values.low, values.high)
+
+
+def run_facts(run: Run) -> dict[str, str]:
+    """What a run was made from."""
+    provenance: Mapping[str, Any] = run.provenance
+    dataset, options, inputs, versions = (
+        dict(provenance.get(key) or {}) for key in ("dataset", "options", "inputs", "versions")
+    )
+    relevance = provenance.get("relevance")
+    models = (str(side["model"]) for side in inputs.values() if isinstance(side, Mapping) and side.get("model"))
+    facts = {
+        "dataset": dataset_name(run),
+        "images": dataset.get("images"),
+        "captions": dataset.get("captions"),
+        "fingerprint of the dataset": dataset.get("fingerprint"),
+        "model": ", ".join(dict.fromkeys(models)),
+        "protocol": run.protocol.get("name"),
+        "score": provenance.get("score"),
+        "relevance": relevance.get("source") if isinstance(relevance, Mapping) else None,
+        "ties": options.get("ties"),
+        "depth of lists": options.get("depth"),
+        "seed": options.get("seed"),
+        "resamples": options.get("resamples"),
+        "fingerprint of the run": run.fingerprint,
+        "versions": ", ".join(f"{name} {version}" for name, version in versions.items() if version),
+    }
+    counts = ("images", "captions", "resamples")
+    return {
+        label: f"{value:,}" if label in counts and isinstance(value, int) else str(value)
+        for label, value in facts.items()
+        if value not in (None, "")
+    }
 
 
 def share_bars(title: str, metrics: Mapping[str, Mapping[str, MetricValues]]) -> tuple[Bars, ...]:

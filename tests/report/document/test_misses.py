@@ -13,12 +13,13 @@ import polars as pl
 import pytest
 
 import crosslens as cl
+from crosslens.analyze import changed_sentence
 from crosslens.core import (
     Effect,
     EvidenceList,
     Finding,
+    Folded,
     MissingExtraError,
-    PairedBars,
     QueryCard,
     QueryCards,
     Section,
@@ -27,9 +28,8 @@ from crosslens.core import (
 )
 from crosslens.pipeline import StageResult
 from crosslens.report import ReportInputs, report_inputs, write_report
-from crosslens.report.document.failures import failure_pictures
+from crosslens.report.document.bars import failure_picture
 from crosslens.report.document.inputs import ReportContext
-from crosslens.report.document.misses import changed_sentence
 from crosslens.report.document.queries import PageQueries, evidence_address, example, misses
 
 SIDES = {"left": "right", "right": "left"}
@@ -235,8 +235,6 @@ def test_findings_open_the_queries_that_they_count() -> None:
 
 
 def _lists(section: Section) -> list[EvidenceList]:
-    from crosslens.core import Folded
-
     inside = [part for own in section.parts for part in (own.parts if isinstance(own, Folded) else (own,))]
     return [part for part in inside if isinstance(part, EvidenceList)]
 
@@ -245,7 +243,7 @@ def test_a_run_without_misses_has_none_to_show() -> None:
     context = ReportContext(inputs_of(model=run_with({})))
     assert misses(context) is None
     assert example(context) is None
-    assert failure_pictures(context) == []
+    assert failure_picture(context) is None
 
 
 def test_of_several_runs_all_misses_are_listed() -> None:
@@ -259,23 +257,16 @@ def test_of_several_runs_all_misses_are_listed() -> None:
     ]  # fmt: skip
 
 
-def test_confusions_say_how_often_of_how_many() -> None:
-    row = {"expected": "dog.n.01", "shown": "cat.n.01", "count": 6, "share_of_expected": 0.75, "examples": ["o1#2"]}
-    rare = {**row, "expected": "cow.n.01", "count": 1, "share_of_expected": 1.0}
-    stage = StageResult("explain", {"run": "model", "query_atlas": [row, rare]}, "", model="model", dataset="sides")
-    (section,) = failure_pictures(ReportContext(inputs_of(stage)))
-    assert section.title == "Asked for “dog”, 6 of 8 misses show “cat”"
-    (bars,) = section.parts
-    assert isinstance(bars, PairedBars)
-    (bar,) = bars.rows
-    assert (bar.counts, bar.changed, bar.pictures) == ((6, 2), ("dog", "cat"), ("o1", "o0"))
-    (behind,) = bar.details
-    assert isinstance(behind, EvidenceList)
-    assert bar.addresses[0] == f"#{behind.target}"
-    assert [query for query, _ in behind.entries] == ["o1#2"]
-    seldom = replace(stage, payload={"run": "model", "query_atlas": [{**row, "count": 3}]})
-    (section,) = failure_pictures(ReportContext(inputs_of(seldom)))
-    assert section.title == "What is asked for, and what comes first instead", "three are no rule"
+def test_other_runs_have_cards_of_what_is_not_above() -> None:
+    planted = {**dict(list(PLANTED.items())[:2]), "o5#2": ("o0", 0.5)}
+    context = ReportContext(inputs_of(first=run_with(planted, "first"), second=run_with(PLANTED, "second")))
+    section = misses(context)
+    assert section is not None
+    (folded,) = (part for part in section.parts if isinstance(part, Folded))
+    assert folded.title == "The surest mistakes of first that are not above"
+    (cards,) = folded.parts
+    assert isinstance(cards, QueryCards)
+    assert [(card.query, [own.image for own in card.pictures]) for card in cards.cards] == [("o5#2", ["o0", "o5"])]
 
 
 def test_pages_have_every_part_as_text_too() -> None:

@@ -10,7 +10,19 @@ import numpy as np
 import pytest
 
 import crosslens as cl
-from crosslens.core import Figure, Folded, Intervals, Lines, Section, SmallMultiples, Table, Text, UsageError, flat
+from crosslens.core import (
+    EvidenceList,
+    Figure,
+    Folded,
+    Intervals,
+    Lines,
+    Section,
+    SmallMultiples,
+    Table,
+    Text,
+    UsageError,
+    flat,
+)
 from crosslens.pipeline import NoticedDefect, Sensitivity, StageResult
 from crosslens.report import Report, ReportInputs, report_inputs
 from crosslens.report.document.inputs import ReportContext
@@ -157,6 +169,28 @@ def test_groups_stand_on_one_scale_and_are_coloured_where_they_differ(study: Stu
             assert cell.figure.value == pytest.approx(hits[inside].mean())
     assert rows[0].name == "grey", "the weakest first"
     assert "by file" not in {row.group for row in chart.rows}
+
+
+def test_a_dot_opens_the_misses_of_its_group(study: Study, inputs: ReportInputs) -> None:
+    section = groups(ReportContext(inputs))
+    assert section is not None
+    chart = next(part for part in section.parts if isinstance(part, SmallMultiples))
+    (behind,) = (part for part in section.parts if isinstance(part, Folded) and part.title.startswith("The misses"))
+    lists = {part.target: part for part in behind.parts if isinstance(part, EvidenceList)}
+    assert len(lists) == len(behind.parts) > 4
+    dots = [(number, row, cell) for row in chart.rows for number, cell in enumerate(row.cells) if cell is not None]
+    for number, row, cell in dots:
+        if row.group != "by colour":
+            continue
+        missed = np.flatnonzero(np.array(slow_ranks(study, list(study.scores)[number])) != 1)
+        inside = {caption for caption in missed if COLOURS[caption // PER_IMAGE % 4] == row.name}
+        listed = lists.pop(cell.address.removeprefix("#"))
+        assert f"colour {row.name}" in listed.title
+        assert f": {len(inside)} of " in listed.title
+        ids = {study.dataset.caption_ids[caption] for caption in inside}
+        assert {query for query, _ in listed.entries} <= ids
+        assert len(listed.entries) == min(len(ids), 12)
+    assert {cell.address for _, row, cell in dots if row.group != "by colour"} - {""} == {f"#{name}" for name in lists}
 
 
 def test_groups_are_coloured_only_where_the_corrected_interval_leaves_out_the_mean() -> None:

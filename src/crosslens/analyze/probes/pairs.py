@@ -36,6 +36,8 @@ silence about one fact to mean anything."""
 _UNSTEADY = 0.02
 """Beyond this share of the spread of scores, what differs from one encoding of a text to the next is no rounding."""
 _OTHERS, _REPEATED, _COUNTED = 100, 48, 1000
+_MOST_LISTED = 40
+"""Captions of a fact that are kept with their texts."""
 
 
 @dataclass(frozen=True)
@@ -235,11 +237,22 @@ def is_steady(encodings: Encodings) -> bool:
     return float(encodings.differences.max(initial=0.0)) <= _UNSTEADY * float(np.median(lengths(centred)))
 
 
+class FalseCaption(NamedTuple):
+    """A caption and its image, its text, and the text that an edit has made false."""
+
+    query: str
+    image: str
+    text: str
+    edited: str
+
+
 @dataclass(frozen=True)
 class Probe:
-    """How often a model notices that one fact of a caption is false. ``example``: before and after.
+    """How often a model notices that one fact of a caption is false.
 
-    ``missed`` is the share of these captions whose own image is not first in the whole gallery.
+    ``evidence`` are captions of which it does not, ``unnoticed`` the first of them with their texts; ``example`` is one
+    of them, if there are any. ``missed`` is the share of these captions whose own image is not first in the whole
+    gallery.
     """
 
     name: str
@@ -253,8 +266,9 @@ class Probe:
     same: float
     missed: float
     unread: bool
-    example: tuple[str, str] | None
+    example: FalseCaption | None
     sort: str = ""
+    unnoticed: tuple[FalseCaption, ...] = ()
     evidence: tuple[Evidence, ...] = ()
 
     @property
@@ -296,13 +310,14 @@ def probe(encodings: Encodings, edited: Edited, *, trusted: bool, seed: int) -> 
     ids, image_ids = subject.dataset.caption_ids, subject.dataset.image_ids
     missed = np.flatnonzero(noticed.scores < 1)
     evidence = tuple({"query": ids[rows[at]], "item": image_ids[images[at]]} for at in missed)
-    shown = missed[0] if len(missed) else 0
+    false = [FalseCaption(ids[rows[at]], image_ids[images[at]], pairs[at].text, pairs[at].edited)
+             for at in (*missed[:_MOST_LISTED], 0)]  # fmt: skip
     return Probe(
         edited.name, edited.plural, edited.changed, len(pairs), len(np.unique(images)), edited.editable,
         noticed=estimates[0][0], beside_others=estimates[0][1],
         same=float(noticed.same.mean()),
         missed=1 - float(np.nanmean(hits)) if np.isfinite(hits).any() else 1.0,
-        unread=bool(unread), example=(pairs[shown].text, pairs[shown].edited), sort=edited.sort, evidence=evidence,
+        unread=bool(unread), example=false[0], sort=edited.sort, unnoticed=tuple(false[:-1]), evidence=evidence,
     )  # fmt: skip
 
 

@@ -10,6 +10,7 @@ from crosslens.analyze.probes.limits import Truncation, Typos, find_truncation, 
 from crosslens.analyze.probes.pairs import (
     LEAST_CONTROL,
     Encodings,
+    FalseCaption,
     Probe,
     control,
     edit_captions,
@@ -22,11 +23,18 @@ from crosslens.core import (
     STATED_SIZE,
     Cell,
     Effect,
+    EvidenceList,
     Figure,
+    Folded,
     Interval,
     Intervals,
     Observation,
+    PairedBar,
+    PairedBars,
+    PictureCard,
     Presented,
+    QueryCard,
+    QueryCards,
     Section,
     Table,
     Text,
@@ -107,11 +115,11 @@ class Probes(Presented):
             [result.changed, Figure.percent(result.editable.mean), result.n, _edit(result.example)]
             for result in self.probes
         ]
-        noticed = [(result.changed, result.noticed) for result in self.probes if result.n]
+        noticed = [(result.changed, result.noticed, _address(result)) for result in self.probes if result.n]
         if self.control is not None:
             name = "all: another image's caption"
             rows.append([name, Figure.percent(1.0), self.compared, ""])
-            noticed.append((name, self.control))
+            noticed.append((name, self.control, ""))
         strip = Intervals(
             title="How often a caption made false in one fact is noticed", axis="noticed, %", limits=(0.0, 1.0),
             mark=0.5, heading="changed", about="Dashed: chance, 50 %.",
@@ -119,8 +127,9 @@ class Probes(Presented):
                 Interval(
                     replace(Figure.percent(*_numbers(share)), digits=0), changed,
                     tone="good" if share.low > 0.5 else "bad" if share.high < 0.5 + STATED_SIZE else "unsure",
+                    address=address,
                 )
-                for changed, share in noticed
+                for changed, share, address in noticed
             ),
         )  # fmt: skip
         header = ("changed", "captions that can be (%)", "n", "example")
@@ -140,7 +149,15 @@ class Probes(Presented):
         if not self.steady:
             notes.append("The encoder gives a text another vector each time: nothing is concluded.")
         table = Table(header, rows, "lrrl", cut=True)
-        yield Section(self.title, (*([strip] if strip.rows else []), table, Text(tuple(notes), note=True)))
+        bars = [_bar(result) for result in self.probes if result.n]
+        chart = PairedBars(
+            title="Captions made false in one fact", rows=tuple(bars), chance=0.5, heading="changed", noun="captions",
+            about="A caption counts as unnoticed where its own image scores at least as high with the false one.",
+            levels=(("the false caption scores lower", "good"), ("unnoticed", "bad")),
+        )  # fmt: skip
+        behind = [Folded("Captions before and after, and whether it is noticed", (chart,))] if bars else []
+        opening = [strip] if strip.rows else []
+        yield Section(self.title, (*opening, *behind, table, Text(tuple(notes), note=True)))
 
     def as_dict(self) -> dict[str, Any]:
         return json_form(self)
@@ -155,11 +172,42 @@ def _effect(estimate: Estimate) -> tuple[float, float | None, float | None]:
     return estimate.mean, low, high
 
 
-def _edit(example: tuple[str, str] | None) -> str:
+_MOST_CARDS = 2
+
+
+def _address(result: Probe) -> str:
+    """Where a page lists the captions of which it is not noticed; empty where there are none."""
+    place = "-".join(filter(None, (result.name, result.sort and "between")))
+    return f"#unnoticed-{place.replace(' ', '-')}" if result.unnoticed else ""
+
+
+def _bar(result: Probe) -> PairedBar:
+    """How often it was noticed, an example, and the captions of which it was not."""
+    unnoticed, listed, counted = len(result.evidence), result.unnoticed, f"{len(result.evidence):,} unnoticed"
+    cards = tuple(
+        QueryCard(
+            f"{own.query} {result.changed}", own.edited, (PictureCard("its own image", (), own.image),),
+            (f"The image scores no lower with this than with its caption: “{own.text}”",), (f"caption {own.query}",),
+        )
+        for own in listed[:_MOST_CARDS]
+    )  # fmt: skip
+    behind = EvidenceList(
+        _address(result).removeprefix("#"),
+        f"{counted}, the first {len(listed)}" if len(listed) < unnoticed else counted,
+        tuple((own.query, f"“{own.text}” → “{own.edited}”") for own in listed),
+    )
+    return PairedBar(
+        result.changed, (result.n - unnoticed, unnoticed), about=_edit(result.example),
+        pictures=(result.example.image,) if result.example else (),
+        details=(QueryCards(cards), behind) if listed else (), addresses=("", _address(result)),
+    )  # fmt: skip
+
+
+def _edit(example: FalseCaption | None) -> str:
     """The words that differ, with one on either side."""
     if example is None:
         return ""
-    before, after = (text.split() for text in example)
+    before, after = example.text.split(), example.edited.split()
     start = 0
     while start < min(len(before), len(after)) and before[start] == after[start]:
         start += 1

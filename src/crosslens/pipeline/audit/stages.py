@@ -55,7 +55,8 @@ from crosslens.pipeline.leaderboards import leaderboard
 from crosslens.pipeline.panel import calibrate_panel, read_panel
 from crosslens.pipeline.recipe.execute import run_recipe
 from crosslens.pipeline.recipe.inputs import load_inputs
-from crosslens.pipeline.robustness_study.sections import drop_strip
+from crosslens.pipeline.robustness_study.sections import changed_captions, drop_strip
+from crosslens.pipeline.robustness_study.study import folder_name
 from crosslens.pipeline.robustness_study.study_runner import robustness
 from crosslens.similarity import load_similarity
 from crosslens.storage import random_stream
@@ -223,7 +224,10 @@ def perturb_captions(work: StageWork) -> StageOutput:
         f"crosslens robustness --dataset {source.dataset_words} --model {source.recipe.model.name} "
         f"--perturbations {names} --direction t2i -o {folder}"
     )
-    return StageOutput(study.as_dict(), command, folder, (drop_strip(study), *study.sections()))
+    runs = folder / folder_name(source.name)
+    rankings = {name: Run.load(runs / name).rankings[TEXT_TO_IMAGE] for name in study.perturbations}
+    sections = drop_strip(study), changed_captions(study, rankings), *study.sections()
+    return StageOutput(study.as_dict(), command, folder, sections)
 
 
 def _encoding(work: StageWork) -> dict[str, Any]:

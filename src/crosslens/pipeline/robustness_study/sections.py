@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby
 from typing import Any
@@ -12,17 +13,25 @@ import polars as pl
 from crosslens.core import (
     Cards,
     Cell,
+    EvidenceList,
     Figure,
+    Folded,
     Interval,
     Intervals,
+    PairedBar,
+    PairedBars,
     Part,
     PictureCard,
+    QueryCard,
+    QueryCards,
     Row,
     Section,
     Table,
     Text,
+    Tone,
     UnknownNameError,
 )
+from crosslens.explanations import first_relevant
 from crosslens.metrics import facts_of, format_count, format_figure, metric_figure, unit_sentence
 from crosslens.pipeline.protocol import protocol_facts
 from crosslens.pipeline.robustness_study.drop_table import (
@@ -41,7 +50,7 @@ from crosslens.pipeline.robustness_study.tables import (
     direction_rsum,
 )
 from crosslens.statistics import significance_sentence
-from crosslens.values import split_name
+from crosslens.values import Ranking, split_name
 
 _FOLDED = ("metrics", "groups")
 """Tables that are printed only by name; pages have them under a line to click on."""
@@ -101,11 +110,86 @@ def drop_strip(study: StudyTables) -> Section:
         Interval(
             metric_figure(metric, None, signed=True).of_row(row, "drop"), row["perturbation"].replace("_", " "),
             tone="bad" if row["low"] > 0 else "good" if row["high"] < 0 else "unsure",
+            address=f"#{_target('lost', row['perturbation'])}" if row["drop"] > 0 and metric.endswith("/Hit@1") else "",
         )
         for row in _of_metric(study, metric)
     )  # fmt: skip
     title = f"What changing every caption costs: points of {metric} lost"
     return Section("", (Intervals(title=title, rows=rows, mark=0.0, heading="change"),))
+
+
+_LEVELS: tuple[tuple[str, Tone], ...] = (
+    ("still first", "good"), ("no longer first", "bad"), ("first only when changed", ""), ("never first", "unsure")
+)  # fmt: skip
+_MOST_CARDS, _MOST_LISTED, _MOST_OPEN = 2, 40, 4
+"""Behind a bar: cards, and captions in each list; and of how many bars the fold is open."""
+
+
+def changed_captions(study: StudyTables, rankings: Mapping[str, Ranking]) -> Section:
+    """What became of every caption when it was changed: examples with the picture that then comes first.
+
+    ``rankings`` are those of the only model after each perturbation, text to image.
+    """
+    texts = _first_seed(study.captions).select("perturbation", "original", "text", query="caption")
+    asked = _first_seed(study.queries).join(texts, ["perturbation", "query"], maintain_order="left")
+    bars = []
+    for perturbation in study.perturbations:
+        rows = asked.filter((pl.col("perturbation") == perturbation) & ~pl.col("rank_before").is_nan().fill_null(False))
+        if rows.height:
+            bars.append(_bar(perturbation, rows.to_dicts(), rankings[perturbation]))
+    chart = PairedBars(
+        title="What became of every caption", rows=tuple(bars), levels=_LEVELS, heading="changed", noun="captions",
+        about="Whether the right picture comes first with the caption as it is, and as it was changed.",
+    )  # fmt: skip
+    title = "Captions before and after, and what then comes first"
+    return Section("", (Folded(title, (chart,), open=len(bars) <= _MOST_OPEN, paper=True),) if bars else ())
+
+
+def _target(kind: str, perturbation: str) -> str:
+    """The place of the captions that a perturbation loses or gains, in a page's address."""
+    return f"{kind}-{re.sub(r'[^a-z0-9]+', '-', perturbation.lower()).strip('-')}"
+
+
+def _bar(perturbation: str, rows: list[Values], ranking: Ranking) -> PairedBar:
+    """How many captions keep, lose and gain their picture, and which; those that fall deepest first."""
+    outcomes: dict[tuple[bool, bool], list[Values]] = {
+        (True, True): [], (True, False): [], (False, True): [], (False, False): []
+    }  # fmt: skip
+    for row in rows:
+        outcomes[row["rank_before"] == 1, row["rank_after"] == 1].append(row)
+    lost, gained = outcomes[True, False], outcomes[False, True]
+    lost.sort(key=lambda row: (-(row["rank_after"] or float("inf")), row["query"]))
+    row_of = {query: number for number, query in enumerate(ranking.query_ids)}
+    right, _ = first_relevant(ranking)
+
+    def pictures(row: Values) -> tuple[str, str]:
+        """What comes first when the caption is changed, and the right picture."""
+        number = row_of[row["query"]]
+        return ranking.item_ids[ranking.top_items[number, 0]], ranking.item_ids[right[number]]
+
+    def card(row: Values) -> QueryCard:
+        first, own = pictures(row)
+        place = "not in the list" if row["rank_after"] is None else f"rank {row['rank_after']:,.0f}"
+        sides = (PictureCard("first", (), first, "wrong"), PictureCard(place, (), own, "right"))
+        name, facts = f"{row['query']} {perturbation}", (f"caption {row['query']}",)
+        return QueryCard(name, row["text"], sides, (f"As written it finds it: “{row['original']}”",), facts)
+
+    lists = []
+    for kind, (words, _), own in zip(("lost", "gained"), _LEVELS[1:3], (lost, gained), strict=True):
+        more = f", the first {_MOST_LISTED}" if len(own) > _MOST_LISTED else ""
+        entries = tuple((row["query"], f"“{row['original']}” → “{row['text']}”") for row in own[:_MOST_LISTED])
+        lists.append(EvidenceList(
+            _target(kind, perturbation), f"{format_count(len(own), 'caption')}: {words}{more}", entries
+        ))  # fmt: skip
+    addresses = tuple(f"#{own.target}" if own.entries else "" for own in lists)
+    shortest = min(lost or rows, key=lambda row: (row["original"] == row["text"], len(row["original"]), row["query"]))
+    cards = tuple(map(card, lost[:_MOST_CARDS]))
+    return PairedBar(
+        perturbation.replace("_", " "), tuple(map(len, outcomes.values())),
+        about=f"“{shortest['original']}” → “{shortest['text']}”", pictures=pictures(shortest) if lost else (),
+        details=(*([QueryCards(cards)] if cards else []), *(own for own in lists if own.entries)),
+        addresses=("", *addresses, ""),
+    )  # fmt: skip
 
 
 Shown = tuple[str, Sequence[Part], Sequence[str]]

@@ -22,7 +22,7 @@ from crosslens.core import (
     Tone,
 )
 from crosslens.metrics import dataset_name, facts_of, format_count, metric_figure, unit_of
-from crosslens.report.document.inputs import LABEL_STAGES, READING_STAGES, ReportContext, certainty_words
+from crosslens.report.document.inputs import LABEL_STAGES, READING_STAGES, ReportContext, listed
 from crosslens.report.document.queries import evidence_address
 from crosslens.statistics import PairedTest, paired_permutation
 from crosslens.values import MetricValues, split_name
@@ -107,7 +107,7 @@ def _galleries(context: ReportContext, metric: str) -> str:
         if split_name(metric)[1] != "Hit@1":
             return f"{model} {_finds(metric, runs[names[0]][metric])} on {context.short(names[0])}."
         said = _finds(metric, runs[names[0]][metric])
-        return f"{model} {said} of {context.short(names[0])}, {_listed(others)}."
+        return f"{model} {said} of {context.short(names[0])}, {listed(others)}."
     start = f"{model} {_finds(metric, shared[names[0]])}"
     losses = {name: gallery_change(context, name) for name in names[1:]}
     lost = [name for name in losses if losses[name].high < 0]
@@ -193,25 +193,21 @@ def _grid(context: ReportContext, metric: str) -> str:
     ]
     of = f" of 100 {'queries' if asks == 'query' else f'{asks}s'}" if share else f" ({metric})"
     if all(len(runs) == 1 for runs in datasets.values()):  # nothing to compare
-        alone = _listed([f"on {dataset}, {model} finds {figure}" for dataset, model, figure in figures])
+        alone = listed([f"on {dataset}, {model} finds {figure}" for dataset, model, figure in figures])
         return f"O{alone[1:]}{of}."
     where = [f"on {dataset} ({figure})" for dataset, _, figure in figures]
     said = [f"{model} {place}" for (_, model, _), place in zip(figures, where, strict=True)]
     if len({model for _, model, _ in figures}) == 1:
-        text = f"{figures[0][1]} finds the most{of} {_listed(where)}"
+        text = f"{figures[0][1]} finds the most{of} {listed(where)}"
     elif len({model for dataset, model, _ in figures if dataset in shown}) > 1:
-        text = f"Which model finds the most{of} depends on the dataset: {_listed(said)}"
+        text = f"Which model finds the most{of} depends on the dataset: {listed(said)}"
     else:
-        text = f"The most{of} are found by {_listed(said)}"
-    return f"{text}. It is shown to be better than the next {f'on {_listed(shown)}' if shown else 'on none of them'}."
+        text = f"The most{of} are found by {listed(said)}"
+    return f"{text}. It is shown to be better than the next {f'on {listed(shown)}' if shown else 'on none of them'}."
 
 
 def _sign(metric: str) -> int:
     return 1 if facts_of(metric).higher_is_better else -1
-
-
-def _listed(texts: Sequence[str]) -> str:
-    return texts[0] if len(texts) < 2 else f"{', '.join(texts[:-1])} and {texts[-1]}"
 
 
 # The figures
@@ -350,6 +346,9 @@ def _where(context: ReportContext) -> AnsweredQuestion | None:
         return _answer(context, question, findings, "#groups", "Groups ↓")
     if not context.was_looked_at("groups"):
         return _not_looked(question, "groups of queries", context)
+    if all(metric is None or run[metric].mean == 1 == facts_of(metric).higher_is_better
+           for run in context.inputs.runs.values() for metric in [context.headline(run)]):  # fmt: skip
+        return AnsweredQuestion(question, "Nowhere: no query is missed.", "settled", "All queries were counted.")
     text = "Nowhere in particular: no group of queries was shown to be worse than the rest."
     return AnsweredQuestion(question, text, "open", _SILENT, "#groups", "Groups ↓")
 
@@ -366,7 +365,7 @@ def _reading(context: ReportContext) -> AnsweredQuestion | None:
     costs = context.costs()
     if costs:
         ends = [costs[0], *([costs[-1]] if len(costs) > 1 else [])]
-        said = _listed([f"{row.name} {_cost(row.figure)}" for row in ends])
+        said = listed([f"{row.name} {_cost(row.figure)}" for row in ends])
         where = f" on {context.short(context.ordered[-1])}" if len(context.inputs.runs) > 1 else ""
         text = f"Nothing was shown to go unread. Changed in every caption{where}: {said}."
         return AnsweredQuestion(question, text, "open", _SILENT, "#reading", "Changes ↓")
@@ -403,12 +402,11 @@ def _answer(
 ) -> AnsweredQuestion:
     """The first finding, and how many more there are; as sure as it is."""
     first = findings[0]
-    also = f" The same on {_listed(first.also)}." if first.also else ""
     second = next(_others(findings), None)
     text, more = context.said(first), f" {context.said(second)}" if second is not None else ""
     if evidence := evidence_address(context, first):
         target, link = evidence, f"The {format_count(len(first.evidence), 'query')} ↓"
-    return AnsweredQuestion(question, f"{text}{also}{more}", first.certainty, certainty_words(first), target, link)
+    return AnsweredQuestion(question, f"{text}{more}", first.certainty, first.reason, target, link)
 
 
 def _others(findings: Sequence[Finding]) -> Iterator[Finding]:

@@ -14,7 +14,7 @@ import numpy as np
 import polars as pl
 
 from crosslens.analyze import label_groups, makes_groups
-from crosslens.core import CrosslensError, Figure, Finding, InputError, Interval, Intervals, UsageError
+from crosslens.core import CrosslensError, Finding, InputError, Interval, Intervals, UsageError
 from crosslens.explanations import (
     dataset_change,
     dataset_of_run,
@@ -23,7 +23,7 @@ from crosslens.explanations import (
     query_outcomes,
     ranking_of,
 )
-from crosslens.metrics import bounds_of, dataset_name, facts_of, unit_of
+from crosslens.metrics import dataset_name, facts_of, unit_of
 from crosslens.pipeline import (
     CAPTION_LENGTH,
     Audit,
@@ -36,9 +36,9 @@ from crosslens.pipeline import (
     grouping_columns,
     kept_sensitivities,
     load_audit,
+    over_queries,
 )
-from crosslens.statistics import estimate
-from crosslens.storage import HEADER_FILE, IntArray, being_written, read_header
+from crosslens.storage import HEADER_FILE, being_written, read_header
 from crosslens.values import (
     IMAGE_TO_TEXT,
     RUN_FILE,
@@ -245,6 +245,8 @@ class ReportContext:
         self.inputs = inputs
         self.notes: list[str] = list(inputs.notes)
         self.pictures_wanted = self.pictures_shown = 0
+        self.placed: set[str] = set()
+        """Stages whose bars have a place on the page."""
         self._outcomes: dict[str, pl.DataFrame | None] = {}
 
     def read_stored(self, read: Callable[[], Value], part: str, otherwise: Value) -> Value:
@@ -285,6 +287,10 @@ class ReportContext:
             return f"{self.model(name)} on {dataset}"
         return dataset if self.shape == "galleries" and dataset else name
 
+    def files(self, name: str) -> Mapping[str, str]:
+        """The picture files of a run's dataset by image."""
+        return self.inputs.pictures.get(dataset_name(self.inputs.runs[name]), {})
+
     def gallery(self, name: str) -> int:
         """How many items a run ranks."""
         run = self.inputs.runs[name]
@@ -294,11 +300,11 @@ class ReportContext:
         )  # fmt: skip
 
     def said(self, finding: Finding) -> str:
-        """The sentence of a finding, which names its run as the report does."""
+        """The sentence of a finding, which names its run as the report does, and where else it is true."""
         text = finding.text.removeprefix(f"{finding.model}: ") if finding.model else finding.text
-        if text == finding.text or len(self.inputs.runs) == 1 or finding.model not in self.inputs.runs:
-            return text
-        return f"{self.short(finding.model)}: {text}"
+        if text != finding.text and len(self.inputs.runs) > 1 and finding.model in self.inputs.runs:
+            text = f"{self.short(finding.model)}: {text}"
+        return f"{text} The same on {listed(finding.also)}." if finding.also else text
 
     def was_looked_at(self, stage: str) -> bool:
         """Whether a stage of the audit looked; without an audit, what rankings alone can tell is looked at."""
@@ -351,7 +357,7 @@ class ReportContext:
         for name in self.ordered if len(common) > 1 else ():
             values, rows = self.inputs.runs[name][metric or ""], [asked[name][key] for key in common]
             clusters = values.clusters[rows] if clusters is None else clusters
-            shared[name] = over_queries(values, rows, clusters)
+            shared[name] = over_queries(values, np.asarray(rows), clusters, resamples=1000)
         return shared
 
     def headline(self, run: Run) -> str | None:
@@ -411,7 +417,7 @@ class ReportContext:
             if len(found) > _LARGEST:  # so many parts say little of each
                 return {}
             grouped[name] = {
-                group: over_queries(run[metric], rows, run[metric].clusters[rows], seed=0)
+                group: over_queries(run[metric], rows, resamples=1000)
                 for group, rows in found if np.isfinite(run[metric].values[rows]).any()
             }  # fmt: skip
         return grouped
@@ -449,30 +455,9 @@ class ReportContext:
         return max(able, key=lambda name: sign * float(np.nan_to_num(runs[name][metric].mean, nan=-sign * np.inf)))
 
 
-def certainty_words(finding: Finding) -> str:
-    """Why a finding is as sure as it says."""
-    p = f"p {Figure.p(finding.p).equation} after correction over everything that was looked at" if finding.p else ""
-    precision = finding.precision
-    measured = (
-        f"{100 * precision.value:.0f} % of {precision.n:,} such sentences were true ({precision.where})"
-        if precision
-        else "how often such sentences are true was not measured"
-    )
-    return "; ".join(filter(None, (finding.certainty, p, measured))) + "."
-
-
-def over_queries(
-    values: MetricValues, rows: Sequence[int] | IntArray, clusters: IntArray, *, seed: int = 0
-) -> MetricValues:
-    """A metric over some of its queries, with the interval that these alone give."""
-    part = values.values[np.asarray(rows, np.int64)]
-    figures = estimate(
-        part, clusters, statistic=values.statistic, seed=seed, level=values.level, bounds=bounds_of(values.name)
-    )
-    return replace(
-        values, query_ids=tuple(values.query_ids[row] for row in rows), values=part, clusters=clusters,
-        mean=figures.mean, low=figures.low, high=figures.high,
-    )  # fmt: skip
+def listed(texts: Sequence[str]) -> str:
+    """``a, b and c``."""
+    return texts[0] if len(texts) < 2 else f"{', '.join(texts[:-1])} and {texts[-1]}"
 
 
 def common_edges(columns: Sequence[pl.Series]) -> list[float] | None:

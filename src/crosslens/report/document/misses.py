@@ -13,11 +13,10 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from crosslens.analyze import changed_words, find_twins, group_columns, named_images, quoted_change
+from crosslens.analyze import RelatedPictures, changed_sentence, changed_words, group_columns
 from crosslens.core import CrosslensError, Facet, PictureCard, QueryCard
 from crosslens.data import read_table
 from crosslens.explanations import Explanation, explain_queries
-from crosslens.metrics import dataset_name
 from crosslens.report.document.inputs import ReportContext
 from crosslens.storage import read_parquet_file
 from crosslens.values import IMAGE_TO_TEXT, Dataset, Run
@@ -25,14 +24,12 @@ from crosslens.values import IMAGE_TO_TEXT, Dataset, Run
 FAILED = pl.col("rank").is_null() | (pl.col("rank") != 1)
 _LEAD = pl.coalesce("margin", "margin_at_least")
 _MOST_COLUMNS, _MOST_GROUPS = 2, 20
-_MOST_CHANGED = 4
-"""Words that a reason quotes on either side."""
 _EXCUSES = {"same caption"}
 """Reasons for listing a label that excuse a miss."""
 _SAME_CAPTION = "Doubtful label: another picture has this very caption."
 _UNANNOTATED = "Doubtful label: nobody annotated the pair, and its captions are as alike as those of annotated pairs."
 CAME_FIRST, _WRONG = "what came first", "what differs"
-TWIN, _VARIANT, _ANOTHER = "its near-twin", "a variant of it", "another picture"
+_ANOTHER = "another picture"
 
 
 @dataclass(frozen=True)
@@ -70,7 +67,7 @@ class RunMisses:
     @property
     def files(self) -> Mapping[str, str]:
         """The picture files of its dataset by image."""
-        return self.context.inputs.pictures.get(dataset_name(self.run), {})
+        return self.context.files(self.name)
 
     @cached_property
     def misses(self) -> tuple[Miss, ...]:
@@ -82,7 +79,7 @@ class RunMisses:
         pairs: set[tuple[str, str]] = set()
         fitting = self.context.read_stored(lambda: _unannotated_pairs(self.context, self.name), "the misses", pairs)
         causes = self.context.read_stored(lambda: _main_causes(self.context, self.name), "the misses", texts)
-        relatives = _Relatives(self.dataset)
+        relatives = RelatedPictures(self.dataset)
         groups = self.groups
         ordered = self.table.sort(_LEAD.fill_null(0.0), "query", descending=[True, False])
         found = []
@@ -245,53 +242,6 @@ def reason_of(explanation: Explanation, other_words: str = "") -> tuple[str, str
         return other_words, doubt
     _, _, difference = ranking.text.partition("; ")
     return f"The right picture: {difference}" if difference else "", doubt
-
-
-class _Relatives:
-    """Pictures of a dataset that differ in a known fact: near-twins, and variants that a column names."""
-
-    def __init__(self, dataset: Dataset) -> None:
-        self.dataset = dataset
-        self.origin = named_images(dataset)
-        self.twins: dict[tuple[int, int], tuple[str, dict[int, int]]] = {}
-        for twins in find_twins(dataset):
-            for side in (0, 1):
-                captions = {pair[side]: pair[1 - side] for pair in twins.captions}
-                self.twins[twins.images[side], twins.images[1 - side]] = twins.fact, captions
-
-    def seen_from(self, row: Mapping[str, Any], by_images: bool) -> tuple[str, str, str]:
-        """What came first, seen from the right picture; the fact in which it differs; and a sentence that says so.
-
-        Empty where it is neither a near-twin nor a variant.
-        """
-        rows, captions = self.dataset.image_rows, self.dataset.caption_rows
-        right, retrieved = rows[row["ground_truth"]], rows[row["retrieved"]]
-        if (right, retrieved) in self.twins:
-            fact, other = self.twins[right, retrieved]
-            asked = {theirs: mine for mine, theirs in other.items()}.get(captions[row["item"]]) if by_images else None
-            asked = asked if by_images else captions[row["query"]]
-            what = "caption" if by_images else "picture"
-            said = ""
-            if asked in other:
-                said = changed_sentence(self.dataset.texts[asked], self.dataset.texts[other[asked]])
-            return TWIN, fact, f"The {what} that came first differs in {fact}{said}."
-        if right != retrieved and self.origin.get(right, right) == self.origin.get(retrieved, retrieved):
-            column = next((name for name in ("changed", "fact") if name in self.dataset.images.columns), None)
-            facts = [] if column is None else [self.dataset.images[column][image] for image in (right, retrieved)]
-            differs = " and ".join(dict.fromkeys(fact.replace("_", " ") for fact in facts if fact))
-            reason = f"The picture that came first differs in {differs}." if differs else ""
-            return _VARIANT, differs, reason
-        return "", "", ""
-
-
-def changed_sentence(mine: str, theirs: str) -> str:
-    """``: “below”, not “above”``; nothing where more than a few words differ, or some are only in one of the texts."""
-    spans = changed_words(mine, theirs)
-    asked, shown = quoted_change(mine, theirs)
-    one_sided = any(not (before.strip() and after.strip()) for before, after in spans)
-    if one_sided or not asked or not shown or max(len(asked.split()), len(shown.split())) > _MOST_CHANGED:
-        return ""
-    return f": “{shown}”, not “{asked}”"
 
 
 def _main_causes(context: ReportContext, name: str) -> dict[str, str]:

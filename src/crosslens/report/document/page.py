@@ -15,7 +15,7 @@ from crosslens.core import Beside, Chart, Part, Row, Section, Table, Text, Usage
 from crosslens.metrics import format_count
 from crosslens.pipeline import Audit
 from crosslens.report.document.answer import headline, questions, strip
-from crosslens.report.document.failures import failure_pictures
+from crosslens.report.document.bars import failure_picture
 from crosslens.report.document.inputs import QUERIES, SIZE_BUDGET, ReportContext, ReportInputs, Source, report_inputs
 from crosslens.report.document.queries import example, misses
 from crosslens.report.document.sections import better, groups, labels, numbers, reading
@@ -51,7 +51,7 @@ class Report:
 
         shown = built("example", example)
         sections: list[Section | None] = [
-            built("better", better), *built("failures", failure_pictures, ()), built("groups", groups),
+            built("better", better), built("failures", failure_picture), built("groups", groups),
             built("reading", reading), built("labels", labels), built("misses", misses), built("numbers", numbers),
         ]  # fmt: skip
         below = [section for section in sections if section is not None and section.parts]

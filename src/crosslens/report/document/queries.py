@@ -9,16 +9,19 @@ from weakref import WeakKeyDictionary
 
 import polars as pl
 
+from crosslens.analyze import TWIN
 from crosslens.core import EvidenceList, Facet, FacetValue, Finding, Folded, PairedBars, Part, QueryCards, Section, Text
 from crosslens.metrics import dataset_name, format_count
 from crosslens.report.document.inputs import ReportContext
-from crosslens.report.document.misses import CAME_FIRST, TWIN, Miss, RunMisses, reason_of
+from crosslens.report.document.misses import CAME_FIRST, Miss, RunMisses, reason_of
 from crosslens.report.forms.cards import card_target
 
 _MOST_CARDS, _OF_EACH = 240, 4
 """All cards; and cards of every group, where it has so many misses."""
 _MOST_LISTED, _MOST_ELSEWHERE, _MOST_BEHIND = 1000, 300, 500
 """Queries in the list of the run whose misses have cards, in that of another run, and in that behind a finding."""
+_MOST_OF_GROUP, _MOST_OF_OTHERS = 12, 24
+"""Misses that are listed behind the figure of a group, and cards of each run but the first."""
 _CANDIDATES = 24
 """Misses that are explained, to choose an example from."""
 
@@ -113,8 +116,31 @@ class PageQueries:
         cards = QueryCards(run.cards(kept, facets), facets=facets, files=run.files, most=self.context.inputs.queries)
         behind = tuple(own for finding in self.context.findings if (own := self.evidence(finding)) is not None)
         folded = [Folded("The queries behind the findings", behind)] if behind else []
-        parts: list[Part] = [Text.of(said, fewer), *([cards] if kept else []), *lists, *folded]
+        parts: list[Part] = [Text.of(said, fewer), *([cards] if kept else []), *self._others(), *lists, *folded]
         return Section("Look at the misses yourself", tuple(parts), target="misses")
+
+    def of_group(self, name: str, group: str, queries: Sequence[str], target: str) -> EvidenceList | None:
+        """The misses of a run in a group of its queries, the surest first; nothing where there are none."""
+        members, run = frozenset(queries), self.of(name)
+        misses = [miss for miss in run.misses if miss.row["query"] in members]
+        if not misses:
+            return None
+        title = f"{group}, {self.context.short(name)}: {len(misses):,} of {len(members):,} missed"
+        title += f", the surest {_MOST_OF_GROUP}" if len(misses) > _MOST_OF_GROUP else ""
+        rows = [miss.row for miss in misses[:_MOST_OF_GROUP]]
+        addresses = tuple(self._card_address(run, row["query"]) for row in rows)
+        return EvidenceList(target, title, tuple(map(run.entry, rows)), addresses)
+
+    def _others(self) -> Iterator[Folded]:
+        """Of every other run, the surest of the misses that have no card above."""
+        above = set(self._ids_with_cards) | self.shown
+        for name in self.context.inputs.runs:
+            run = self.of(name)
+            free = [miss for miss in run.misses if miss.row["query"] not in above][:_MOST_OF_OTHERS]
+            if run is not self.run and free:
+                above |= {miss.row["query"] for miss in free}
+                cards = QueryCards(run.cards(free), files=run.files)
+                yield Folded(f"The surest mistakes of {name} that are not above", (cards,))
 
     def _list(self, name: str) -> EvidenceList | None:
         run = self.of(name)

@@ -11,7 +11,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from math import sqrt
 from statistics import NormalDist
-from typing import Any
 
 import numpy as np
 
@@ -21,6 +20,7 @@ from crosslens.core import (
     Cell,
     Chart,
     Code,
+    EvidenceList,
     FactList,
     Figure,
     Finding,
@@ -40,7 +40,7 @@ from crosslens.core import (
 )
 from crosslens.metrics import (
     SubGalleries,
-    dataset_name,
+    facts_of,
     format_count,
     metric_figure,
     parse_metric,
@@ -48,8 +48,10 @@ from crosslens.metrics import (
     unit_of,
     unit_sentence,
 )
-from crosslens.pipeline import DEFINITIONS, all_stages, round_sizes
-from crosslens.report.document.inputs import LABEL_STAGES, READING_STAGES, ReportContext, certainty_words
+from crosslens.pipeline import DEFINITIONS, all_stages, round_sizes, run_facts
+from crosslens.report.document.bars import detailed_run, has_bars, stored_bars
+from crosslens.report.document.inputs import LABEL_STAGES, READING_STAGES, ReportContext
+from crosslens.report.document.queries import PageQueries
 from crosslens.storage import Array
 from crosslens.values import DIRECTION_LABELS, MetricValues, Run, split_name
 
@@ -81,7 +83,8 @@ def _stored(context: ReportContext, stage: str) -> list[Part]:
         parts: list[Part] = []
         for section in result.sections:
             heading = [Text((section.title,))] if section.title and len(result.sections) > 1 else []
-            kept = (part for part in section.parts if len(results) == 1 or not isinstance(part, Row | Chart))
+            kept = [part for part in section.parts if len(results) == 1 or not isinstance(part, Row | Chart)]
+            kept = [part for part in kept if stage not in context.placed or not has_bars(part)]
             parts += [*heading, *(replace(part, pictures={}) if isinstance(part, Cards) else part for part in kept)]
         whose = context.short(result.model) if result.model in context.inputs.runs else result.dataset
         shown += [Folded(whose, tuple(parts))] if len(results) > 1 else parts
@@ -104,6 +107,9 @@ def _beside(context: ReportContext, stage: str) -> list[Part]:
             continue
         rows = dict.fromkeys(row.name for name in names for row in of_runs[name].rows)
         cells = {name: {row.name: row for row in of_runs[name].rows} for name in names}
+        opened = detailed_run(context, stage)  # of other runs the queries are not on the page
+        cells = {name: {row: cell if name == opened else replace(cell, address="") for row, cell in own.items()}
+                 for name, own in cells.items()}  # fmt: skip
         parts.append(SmallMultiples(
             title=title, about=first.about, columns=tuple(map(context.short, names)), limits=first.limits,
             rows=tuple(Multiple(row, tuple(cells[name].get(row) for name in names)) for row in rows),
@@ -119,7 +125,7 @@ def _claim(found: Sequence[Finding], otherwise: str, words: str = "") -> tuple[s
         return otherwise, "", ""
     text = first.text.removeprefix(f"{first.model}: ").removeprefix(f"{first.dataset}: ")
     text = words or text.partition(":")[0].rstrip(".")
-    return text if text[1:2].isdigit() else text[:1].upper() + text[1:], first.certainty, certainty_words(first)
+    return text if text[1:2].isdigit() else text[:1].upper() + text[1:], first.certainty, first.reason
 
 
 def _of_stages(context: ReportContext, stages: Iterable[str]) -> list[Finding]:
@@ -135,15 +141,16 @@ def groups(context: ReportContext) -> Section | None:
     metric = context.headline(context.inputs.runs[names[0]])
     if metric is None:
         return None
-    rows = list(_group_rows(context, names))
+    behind: list[EvidenceList] = []
+    rows = list(_group_rows(context, names, behind))
     found = [own for own in _of_stages(context, ("groups",)) if own.certainty != "open"]
     words = ""
     if found:
-        where = found[0].text.removeprefix(f"{found[0].model}: ").partition(" (")[0].removeprefix("For ")
-        below = f"{100 * abs(found[0].effect.value):.0f}"
-        words = f"{where}: about {below} points below the rest"
+        where = found[0].text.removeprefix(f"{found[0].model}: ").partition(" (")[0]
+        words = f"{where}, about {100 * abs(found[0].effect.value):.0f} points fewer are found"
     folded = _stored(context, "groups")
-    detail = [Folded("How the weakest groups were searched", tuple(folded))] if folded else []
+    detail = [Folded("The misses behind each dot", tuple(behind))] if behind else []
+    detail += [Folded("How the weakest groups were searched", tuple(folded))] if folded else []
     if not rows and not detail:
         return None
     means = tuple(_figure_of(context.inputs.runs[name][metric], metric) for name in names)
@@ -167,8 +174,10 @@ def _compared(context: ReportContext) -> list[str]:
     return [context.best(own) for own in context.inputs.by_dataset().values()][:_MOST_COLUMNS]
 
 
-def _group_rows(context: ReportContext, names: Sequence[str]) -> Iterator[Multiple]:
-    """Groups by column, from the weakest of the first run that has them to the strongest."""
+def _group_rows(context: ReportContext, names: Sequence[str], behind: list[EvidenceList]) -> Iterator[Multiple]:
+    """Groups by column, from the weakest of the first run that has them to the strongest; ``behind`` gets the misses
+    of each."""
+    page = PageQueries.of_page(context)
     columns = {column: context.grouped(column) for column in context.columns()}
     kept = {column: grouped for column, grouped in columns.items() if any(len(own) > 1 for own in grouped.values())}
     number = max(1, sum(len({group for own in grouped.values() for group in own}) for grouped in kept.values()))
@@ -197,7 +206,13 @@ def _group_rows(context: ReportContext, names: Sequence[str]) -> Iterator[Multip
                     continue
                 figure, counted = _figure_of(values, values.name), format_count(values.n, "query")
                 figure = replace(figure, digits=0) if figure.scale == 100 else figure
-                cells.append(Interval(figure, f"{group}, {counted}", tone=_tone(values, mean.mean, wider)))
+                target = f"group-{len(behind) + 1}"
+                listed = page.of_group(name, f"{column.replace('_', ' ')} {group}", values.query_ids, target)
+                behind += [listed] if listed is not None else []
+                cells.append(Interval(
+                    figure, f"{group}, {counted}", tone=_tone(values, mean.mean, wider),
+                    address=f"#{target}" if listed is not None else "",
+                ))  # fmt: skip
             yield Multiple(group, tuple(cells), f"by {column.replace('_', ' ')}")
 
 
@@ -215,7 +230,9 @@ def _tone(values: MetricValues, mean: float, wider: float) -> Tone:
 
 def reading(context: ReportContext) -> Section | None:
     """What changing captions costs, and which false facts the model notices."""
-    parts = [part for stage in READING_STAGES[::-1] for part in _beside(context, stage)]
+    parts = [
+        part for stage in READING_STAGES[::-1] for part in (*_beside(context, stage), *stored_bars(context, stage))
+    ]
     folded = []
     for stage in READING_STAGES:
         inside = [part for part in _stored(context, stage) if not isinstance(part, Intervals)]  # these are above
@@ -225,12 +242,14 @@ def reading(context: ReportContext) -> Section | None:
         return None
     found = [own for own in _of_stages(context, READING_STAGES) if own.certainty != "open"]
     costs = [row for row in context.costs() if row.figure.low > 0]
-    words = ""
-    if costs and not found:
+    otherwise = "Nothing was shown to go unread"
+    if costs:
         points = replace(costs[0].figure, digits=0, signed=False).number
-        words = f"{costs[0].name}: {points} points lost"
-
-    title, certainty, reason = _claim(found, words[:1].upper() + words[1:] or "Nothing was shown to go unread")
+        where = f" of {context.short(context.ordered[-1])}" if len(context.inputs.runs) > 1 else ""
+        otherwise = f"With {costs[0].name} in every caption{where}, {points} points fewer are found"
+        free = [row.name for row in context.costs() if row.figure.low <= 0]
+        otherwise += f"; with {free[-1]}, none fewer that can be told" if free else ""
+    title, certainty, reason = _claim(found, otherwise)
     more = (Folded(titles[stage], tuple(inside)) for stage, inside in folded)
     return Section(title, (*parts, *more), "", certainty, reason, "reading")
 
@@ -242,8 +261,7 @@ def labels(context: ReportContext) -> Section | None:
     if not folded:
         return None
     title, certainty, reason = _claim(found, "No label was shown to be wrong")
-    said = Text.of(*(context.said(finding) + (f" The same on {', '.join(finding.also)}." if finding.also else "")
-                     for finding in found[:4]))  # fmt: skip
+    said = Text.of(*map(context.said, found[:4]))
     return Section(title, (*([said] if found else []), *folded), "", certainty, reason, "labels")
 
 
@@ -252,11 +270,13 @@ def better(context: ReportContext) -> Section | None:
     rows: list[tuple[Cell, ...]] = []
     for dataset, comparison in context.comparisons.items():
         for entry in comparison.results:
-            difference = Figure(entry.difference, entry.low, entry.high, scale=100, digits=1, signed=True)
+            names, counts = [entry.other, entry.baseline], [entry.wins, entry.losses]
+            ends = entry.difference, entry.low, entry.high
+            if (entry.difference < 0) == facts_of(entry.metric).higher_is_better:  # the better one is A
+                names, counts, ends = names[::-1], counts[::-1], (-entry.difference, -entry.high, -entry.low)
             rows.append((
-                dataset, entry.other, entry.baseline, difference if unit_of(entry.metric) == "share"
-                else metric_figure(entry.metric, entry.difference, entry.low, entry.high, signed=True),
-                Figure.p(entry.adjusted_p, comparison.permutations), f"{entry.wins:,} : {entry.losses:,}",
+                dataset, *names, metric_figure(entry.metric, *ends, signed=True),
+                Figure.p(entry.adjusted_p, comparison.permutations), " : ".join(map("{:,}".format, counts)),
             ))  # fmt: skip
     if not rows:
         return None
@@ -299,8 +319,7 @@ def numbers(context: ReportContext) -> Section:
     sensitivity_title = "What this audit could have noticed"
     parts += [Folded(sensitivity_title, tuple(sensitivity), target="sensitivity")] if sensitivity else []
     if context.findings:
-        found = [(context.said(own) + (f" The same on {', '.join(own.also)}." if own.also else ""), own.certainty,
-                  certainty_words(own)) for own in context.findings]  # fmt: skip
+        found = [(context.said(own), own.certainty, own.reason) for own in context.findings]
         parts.append(Folded(f"Everything that was found: {format_count(len(found), 'sentence')}",
                             (Table(("sentence", "how sure", "why"), found),)))  # fmt: skip
     return Section("All numbers", (*parts, *_made(context, runs), _words()), target="numbers")
@@ -411,7 +430,7 @@ def hit_rate(ranks: Sequence[int] | Array, k: int) -> float:
 
 def _made(context: ReportContext, runs: Mapping[str, Run]) -> Iterator[Part]:
     """What every run was made from, and the commands that repeat it."""
-    facts = {name: _facts(run) for name, run in runs.items()}
+    facts = {name: run_facts(run) for name, run in runs.items()}
     labels_of = dict.fromkeys(label for own in facts.values() for label in own)
     rows: list[tuple[Cell, ...]] = [(label, *(own.get(label, "–") for own in facts.values())) for label in labels_of]
     inputs = context.inputs
@@ -432,37 +451,6 @@ def _made(context: ReportContext, runs: Mapping[str, Run]) -> Iterator[Part]:
         ),
         f"crosslens {__version__}",
     )  # fmt: skip
-
-
-def _facts(run: Run) -> dict[str, str]:
-    known: Mapping[str, Any] = run.provenance
-    dataset, options, inputs, versions = (
-        dict(known.get(key) or {}) for key in ("dataset", "options", "inputs", "versions")
-    )
-    relevance = known.get("relevance")
-    models = (str(side["model"]) for side in inputs.values() if isinstance(side, Mapping) and side.get("model"))
-    facts = {
-        "dataset": dataset_name(run),
-        "images": dataset.get("images"),
-        "captions": dataset.get("captions"),
-        "fingerprint of the dataset": dataset.get("fingerprint"),
-        "model": ", ".join(dict.fromkeys(models)),
-        "protocol": run.protocol.get("name"),
-        "score": known.get("score"),
-        "relevance": relevance.get("source") if isinstance(relevance, Mapping) else None,
-        "ties": options.get("ties"),
-        "depth of lists": options.get("depth"),
-        "seed": options.get("seed"),
-        "resamples": options.get("resamples"),
-        "fingerprint of the run": run.fingerprint,
-        "versions": ", ".join(f"{name} {version}" for name, version in versions.items() if version),
-    }
-    counts = ("images", "captions", "resamples")
-    return {
-        label: f"{value:,}" if label in counts and isinstance(value, int) else str(value)
-        for label, value in facts.items()
-        if value not in (None, "")
-    }
 
 
 TERMS: Mapping[str, str] = {
