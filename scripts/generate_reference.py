@@ -1,6 +1,6 @@
-"""Write docs/reference/*.md from what is registered: commands, metrics, readers, public names, exit codes.
+"""Write what is generated from the code: docs/reference/*.md (commands, metrics, readers …) and types of keywords.
 
-``python scripts/generate_reference.py`` rewrites the pages; ``--check`` only says which are out of date. The pages are
+``python scripts/generate_reference.py`` rewrites the files; ``--check`` only says which are out of date. They are
 committed, so that a reader of the repository sees them and a change of behaviour shows in the diff.
 """
 
@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 from reference_pages.commands import command_line, exit_codes
+from reference_pages.keywords import keyword_stubs
 from reference_pages.limits import limits
 from reference_pages.names import python_names
 from reference_pages.options import options
@@ -27,7 +28,8 @@ from reference_pages.registries import (
 )
 from reference_pages.training import training
 
-FOLDER = Path(__file__).resolve().parents[1] / "docs" / "reference"
+ROOT = Path(__file__).resolve().parents[1]
+FOLDER = ROOT / "docs" / "reference"
 NOTE = "<!-- Written by scripts/generate_reference.py: change the code it describes, then run `make docs`. -->\n\n"
 
 
@@ -54,19 +56,23 @@ def pages() -> dict[str, str]:
     return {name: NOTE + text for name, text in made.items()}
 
 
+def files() -> dict[Path, str]:
+    """File → text of everything that is generated."""
+    return {**{FOLDER / name: text for name, text in pages().items()}, **keyword_stubs()}
+
+
 def main() -> int:
-    """Write the pages, or with ``--check`` compare them; the exit status says whether any differed."""
+    """Write the files, or with ``--check`` compare them; the exit status says whether any differed."""
     check = "--check" in sys.argv
-    stale = {name: text for name, text in pages().items() if _current(name) != text}
-    for name, text in stale.items():
+    stale = {file: text for file, text in files().items() if _current(file) != text}
+    for file, text in stale.items():
         if not check:
-            (FOLDER / name).write_text(text, encoding="utf-8")
-        print(("stale: " if check else "wrote ") + f"docs/reference/{name}")
+            file.write_text(text, encoding="utf-8")
+        print(("stale: " if check else "wrote ") + file.relative_to(ROOT).as_posix())
     return int(check and bool(stale))
 
 
-def _current(name: str) -> str:
-    file = FOLDER / name
+def _current(file: Path) -> str:
     return file.read_text(encoding="utf-8") if file.exists() else ""
 
 

@@ -22,6 +22,7 @@ from crosslens.pipeline import EvaluateOptions, InputOptions, ModelOptions
 from crosslens.pipeline.doctor import EXTRAS
 from generate_reference import pages
 from reference_pages.commands import commands
+from reference_pages.keywords import keyword_stubs
 from reference_pages.registries import registered, split_parameters
 from shown_output import README, RUNNING, alike, blocks, outline, refreshed, run_block, shown_lines, typed
 from tests.tables import each_row
@@ -48,6 +49,11 @@ def named(page: Path) -> str:
 def test_reference_page_is_up_to_date(name: str) -> None:
     current = (DOCS / "reference" / name).read_text(encoding="utf-8")
     assert current == GENERATED()[name], "run: make docs"
+
+
+def test_keywords_for_editors_are_up_to_date() -> None:
+    for file, text in keyword_stubs().items():
+        assert file.read_text(encoding="utf-8") == text, f"{named(file)}: run: make docs"
 
 
 @each_row("path", sorted(COMMANDS))

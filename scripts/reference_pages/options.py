@@ -1,31 +1,21 @@
-"""The options classes: what functions with ``**options`` take, and commands spell out as flags."""
+"""The options classes that Python functions take as a value, and commands spell out as flags."""
 
 from __future__ import annotations
 
 from dataclasses import fields
 
-from crosslens.analyze import CaseOptions, JudgingOptions, LabelSettings
+from crosslens.analyze import LabelSettings
 from crosslens.build import RecosSettings
 from crosslens.core import Options, declarations
-from crosslens.encode import EncodeOptions
-from crosslens.explanations import CounterfactualOptions
-from crosslens.pipeline import CaptionSetOptions, EvaluateArguments, RobustnessOptions
 from reference_pages.markdown import cell, cleaned, tidy, word
 
 INTRO = """# Options
 
-Python functions that end in `**options` take these keywords, and refuse an unknown one with the nearest names. Each is
-declared once, with its default and its help text; commands spell the same declarations out as flags, and recipes have
-them as keys."""
+An option is declared once, with its default and its help text: Python functions take it as a keyword and refuse an
+unknown one with the nearest names ([Python](python.md) lists the options of each), commands have it as a flag
+([command line](command-line.md)), and recipes as a key. The classes below are passed as a value: `settings=…`."""
 
 CLASSES: dict[type[Options], str] = {
-    EvaluateArguments: "`evaluate`",
-    EncodeOptions: "all that runs a model: `load_encoder`, `robustness`, `compare_caption_sets`, `counterfactuals`",
-    RobustnessOptions: "`robustness`",
-    CaptionSetOptions: "`compare_caption_sets`",
-    CaseOptions: "`hard_negatives`: the cases",
-    JudgingOptions: "`hard_negatives`: how they are judged",
-    CounterfactualOptions: "`counterfactual` and `counterfactuals`",
     RecosSettings: "`build_recos`",
     LabelSettings: "`assess_label_quality`",
 }

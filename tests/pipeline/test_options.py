@@ -2,34 +2,30 @@
 
 from __future__ import annotations
 
+import ast
 import inspect
 from collections.abc import Callable
 from dataclasses import fields
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
 import crosslens as cl
-from crosslens.analyze import CaseOptions, DiscriminabilityOptions, JudgingOptions
-from crosslens.analyze.options import DiscriminabilityKeywords, HardNegativesKeywords
-from crosslens.build.options import ImpKeywords, ImpOptions, RecosKeywords, RecosOptions
-from crosslens.core import Options, UnknownNameError, UsageError, declarations
+from crosslens.core import (
+    Options,
+    UnknownNameError,
+    UsageError,
+    accepts_options,
+    declarations,
+    recorded_options,
+    refuse_other_keywords,
+)
 from crosslens.encode import EncodeOptions
 from crosslens.explanations import OverviewKeywords, QueryKeywords, explain_queries, explain_run
-from crosslens.explanations.counterfactual_options import CounterfactualKeywords, CounterfactualOptions
 from crosslens.pipeline import AuditOptions, InputOptions, ModelOptions, RerankOptions
-from crosslens.pipeline.options import (
-    CaptionSetKeywords,
-    CaptionSetOptions,
-    EvaluateArguments,
-    EvaluateKeywords,
-    EvaluateOptions,
-    ListStudyKeywords,
-    RobustnessKeywords,
-    RobustnessOptions,
-)
-from crosslens.report.audits import AuditKeywords
+from crosslens.pipeline.options import CaptionSetOptions, EvaluateArguments, EvaluateOptions, RobustnessOptions
 
 KINDS = (EvaluateArguments, RobustnessOptions, CaptionSetOptions, InputOptions, ModelOptions, RerankOptions)
 DATASET = cl.Dataset.of({"a": ["x"], "b": ["y"]})
@@ -81,26 +77,68 @@ def test_both_stands_for_two_directions() -> None:
 
 
 @pytest.mark.parametrize(
-    ("keywords", "classes", "parameters"),
-    [
-        (EvaluateKeywords, (EvaluateArguments,), {"metrics"}),
-        (ListStudyKeywords, (RobustnessOptions,), set()),
-        (RobustnessKeywords, (RobustnessOptions, EncodeOptions), set()),
-        (CaptionSetKeywords, (CaptionSetOptions, EncodeOptions), set()),
-        (DiscriminabilityKeywords, (DiscriminabilityOptions, EncodeOptions), set()),
-        (HardNegativesKeywords, (CaseOptions, JudgingOptions, EncodeOptions), set()),
-        (CounterfactualKeywords, (CounterfactualOptions, EncodeOptions), set()),
-        (RecosKeywords, (RecosOptions, EncodeOptions), set()),
-        (ImpKeywords, (ImpOptions, EncodeOptions), set()),
-    ],
-)
-def test_editors_see_every_option(keywords: Any, classes: tuple[type, ...], parameters: set[str]) -> None:
-    declared = {name for kind in classes for name in declarations(kind)}
-    assert keywords.__optional_keys__ == declared - parameters
+    ("function", "kinds"),
+    [(cl.evaluate, (EvaluateArguments,)), (cl.robustness, (RobustnessOptions, EncodeOptions)),
+     (cl.compare_caption_sets, (CaptionSetOptions, EncodeOptions)), (cl.audit, (AuditOptions, EncodeOptions))],
+)  # fmt: skip
+def test_signatures_and_docstrings_list_every_option(
+    function: Callable[..., Any], kinds: tuple[type[Options], ...]
+) -> None:
+    parameters = inspect.signature(function).parameters
+    for entry in (entry for kind in kinds for entry in fields(kind)):
+        parameter = parameters[entry.name]
+        if entry.name == "metrics" and function is cl.evaluate:  # its own parameter: may be parsed metrics, too
+            assert parameter.default is None
+            continue
+        assert parameter.default == entry.default
+        assert f"- ``{entry.name}``: {entry.metadata['option'].help}" in str(function.__doc__)
 
 
-def test_editors_see_every_option_of_audits_and_explanations() -> None:
-    assert AuditKeywords.__optional_keys__ >= declarations(AuditOptions).keys()
+@pytest.mark.parametrize(
+    ("keywords", "kinds", "parameters"),
+    [("EvaluateKeywords", (EvaluateArguments,), {"metrics"}), ("ListStudyKeywords", (RobustnessOptions,), set()),
+     ("RobustnessKeywords", (RobustnessOptions, EncodeOptions), set()),
+     ("CaptionSetKeywords", (CaptionSetOptions, EncodeOptions), set())],
+)  # fmt: skip
+def test_editors_see_every_option(keywords: str, kinds: tuple[type[Options], ...], parameters: set[str]) -> None:
+    stub = Path(str(inspect.getfile(EvaluateOptions))).with_name("keywords.pyi")
+    classes = {node.name: node for node in ast.parse(stub.read_text()).body if isinstance(node, ast.ClassDef)}
+    keys = {entry.target.id for entry in classes[keywords].body
+            if isinstance(entry, ast.AnnAssign) and isinstance(entry.target, ast.Name)}  # fmt: skip
+    assert keys == {name for kind in kinds for name in declarations(kind)} - parameters
+
+
+def test_a_keyword_of_a_function_is_none_of_the_options_that_it_accepts() -> None:
+    @accepts_options((EvaluateOptions, "depth ties"), EncodeOptions)
+    def measure(data: int, *, ties: bool = True, **options: Any) -> None:
+        """Do it."""
+        refuse_other_keywords(options, measure)
+
+    parameters = inspect.signature(measure).parameters
+    assert list(parameters)[:3] == ["data", "ties", "depth"]
+    assert parameters["ties"].default is True
+    assert parameters["depth"].default == 10
+    assert "``depth``: How many" in str(measure.__doc__)
+    assert "``ties``" not in str(measure.__doc__)
+    measure(1, depth=3, device="cpu")
+    with pytest.raises(UnknownNameError, match="did you mean depth"):
+        measure(1, dept=3)
+
+
+def test_runs_record_options_that_change_results() -> None:
+    always = {"ties": "stable", "folds": 1, "depth": 10, "seed": 0, "resamples": 1000, "level": 0.95}
+    assert recorded_options(EvaluateOptions()) == always
+    changed = EvaluateOptions(queries=5, threads=2, device="cpu", metrics=("MRR",))
+    assert recorded_options(changed) == {**always, "queries": 5}
+
+
+def test_several_texts_may_be_one_or_none() -> None:
+    assert EvaluateOptions(metrics="Hit@1").metrics == ("Hit@1",)  # type: ignore[arg-type]
+    assert EvaluateOptions(metrics=["Hit@1", "MRR"]).metrics == ("Hit@1", "MRR")  # type: ignore[arg-type]
+    assert AuditOptions(only=None).only == ()  # type: ignore[arg-type]
+
+
+def test_editors_see_every_option_of_explanations() -> None:
     for keywords, function in ((QueryKeywords, explain_queries), (OverviewKeywords, explain_run)):
         parameters = inspect.signature(function).parameters.values()
         named = {parameter.name for parameter in parameters if parameter.kind is parameter.KEYWORD_ONLY} - {"objects"}

@@ -11,15 +11,27 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar, Unpack
+from typing import TYPE_CHECKING, Any, ClassVar, Unpack
 
 import numpy as np
 import polars as pl
 
 from crosslens.analyze.caption_features import CaptionFeatures, FeatureChange, FeatureComparison, distribution_lines
 from crosslens.analyze.neighbours import Neighbours, nearest_items
-from crosslens.analyze.options import DiscriminabilityKeywords, DiscriminabilityOptions, check_temperature, entropy_band
-from crosslens.core import Cards, Figure, Histogram, InputError, Part, PictureCard, Section, UsageError, argument
+from crosslens.analyze.options import DiscriminabilityOptions, check_temperature, entropy_band
+from crosslens.core import (
+    Cards,
+    Figure,
+    Histogram,
+    InputError,
+    Part,
+    PictureCard,
+    Section,
+    UsageError,
+    accepts_options,
+    argument,
+    refuse_other_keywords,
+)
 from crosslens.encode import (
     IMAGES,
     TEXTS,
@@ -36,6 +48,9 @@ from crosslens.engine import Progress
 from crosslens.statistics import Estimate
 from crosslens.storage import Array, frozen
 from crosslens.values import Dataset, Embeddings, Ids, align_embeddings, match_ids
+
+if TYPE_CHECKING:
+    from crosslens.analyze.keywords import DiscriminabilityKeywords
 
 BINS = 20
 """Of a histogram of dis(t)."""
@@ -246,6 +261,7 @@ class DiscriminabilityComparison(FeatureComparison[DatasetDiscriminability]):
         return content
 
 
+@accepts_options(DiscriminabilityOptions, EncodeOptions)
 def dataset_discriminability(
     dataset: Dataset,
     model: str | Encoder | None = None,
@@ -261,11 +277,9 @@ def dataset_discriminability(
 
     With a ``model`` of images and texts, or a model of texts and ``image_text`` (``mean`` or a summariser), which makes
     an image of its captions; or with ``images`` and ``captions``, embeddings in the dataset's order or with ids.
-    ``options``: ``k``, ``eta``, ``temperature`` (default: the inverse of the model's logit scale) and those of
-    :class:`crosslens.encode.EncodeOptions`.
     """
-    rest: dict[str, Any] = {**options}
-    settings, encoding = DiscriminabilityOptions.pick(rest), EncodeOptions.of(rest)
+    refuse_other_keywords(options, dataset_discriminability)
+    settings, encoding = DiscriminabilityOptions.pick(options), EncodeOptions.pick(options)
     fix = f"pass {argument('model')}, or both {argument('images')} and {argument('captions')}"
     gallery: Embeddings | None
     texts: Embeddings | None

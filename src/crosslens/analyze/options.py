@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from crosslens.core import Options, UsageError, argument, option
-from crosslens.encode import EncodeKeywords
 
 if TYPE_CHECKING:
     from crosslens.analyze.hard_negatives.cases import HardNegatives
@@ -30,14 +29,6 @@ class DiscriminabilityOptions(Options):
         entropy_band(self.k, self.eta)
         if self.temperature is not None:
             check_temperature(self.temperature)
-
-
-class DiscriminabilityKeywords(EncodeKeywords, total=False):
-    """The names of :class:`DiscriminabilityOptions`, and how a model encodes."""
-
-    k: int
-    eta: float
-    temperature: float | None
 
 
 def entropy_band(k: int, eta: float) -> tuple[float, float]:
@@ -107,22 +98,6 @@ class JudgingOptions(Options):
     resamples: int = option(1000, "Resamples for the intervals; 0 for none.", minimum=0, maximum=10_000_000)
     level: float = option(0.95, "Confidence level of the intervals.")
     seed: int = option(0, "Seed of perturbations and intervals.")
-
-
-class HardNegativesKeywords(EncodeKeywords, total=False):
-    """The names of :class:`CaseOptions` and :class:`JudgingOptions`, and how a model encodes."""
-
-    dataset: Dataset | None
-    perturbations: str | Sequence[str] | None
-    together: bool
-    form: str | None
-    crop: bool
-    by: Sequence[str]
-    skip_missing: bool
-    tolerance: float
-    resamples: int
-    level: float
-    seed: int
 
 
 @dataclass(frozen=True)

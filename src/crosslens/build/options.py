@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 from crosslens.build.settings import CleaningSettings, SelectionSettings
 from crosslens.core import Options, option
-from crosslens.encode import EncodeKeywords
 
 if TYPE_CHECKING:
     from crosslens.build.folder import DecisionLog
@@ -19,41 +18,6 @@ if TYPE_CHECKING:
     from crosslens.encode import Encoder
     from crosslens.engine import Progress
     from crosslens.values import Dataset, Embeddings
-
-
-class BuildKeywords(EncodeKeywords, total=False):
-    """Those of :class:`BuildOptions`, and how a model encodes."""
-
-    text_encoder: str | Encoder | None
-    output: str | Path | None
-    copy_images: bool
-    overwrite: bool
-    repeat: DecisionLog | None
-    origin: Mapping[str, Any] | None
-    progress: Progress | None
-
-
-class RecosKeywords(BuildKeywords, total=False):
-    """Those of :class:`RecosOptions`, and how a model encodes."""
-
-    generator: str | Generator | None
-    grammar: str | GrammarCheck | None
-    verified: str | Path | VerificationSheet | None
-    image_encoder: str | Encoder | None
-    image_text: str | None
-
-
-class ImpKeywords(BuildKeywords, total=False):
-    """Those of :class:`ImpOptions`, and how a model encodes."""
-
-    cleaning: CleaningSettings | None
-    selection: SelectionSettings | None
-    image_embeddings: Embeddings | None
-    pool_embeddings: Embeddings | None
-    pool_images: str | Path | None
-    titles: Dataset | None
-    annotations: Sequence[str | Path]
-    corpora: Sequence[str | Path]
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
 import polars as pl
 
@@ -16,20 +16,24 @@ from crosslens.build.descriptions import KEPT, PURPOSE, DescriptionEditor
 from crosslens.build.folder import LOG, RECOS, BenchmarkFolder, DecisionLog, check_inputs, log_head
 from crosslens.build.generators.protocol import AnswerSource, Generator, Recorded, Request, identity, load_generator
 from crosslens.build.grammar import GrammarCheck, load_grammar_check
-from crosslens.build.options import RecosKeywords, RecosOptions
+from crosslens.build.options import RecosOptions
 from crosslens.build.selection import ImageSelector, version_dataset
 from crosslens.build.settings import RecosSettings
 from crosslens.build.verification import SHEET, VerificationSheet, read_sheet, sheet_table, unused_verdicts
-from crosslens.core import FORMS, Notify, UsageError, argument
+from crosslens.core import FORMS, Notify, UsageError, accepts_options, argument, refuse_other_keywords
 from crosslens.encode import EncodeOptions, Encoder, load_encoder
 from crosslens.storage import Layout, Workspace, fingerprint, for_spreadsheets, hold_output, tidy_output, workspace
 from crosslens.values import DATASET_LAYOUT, Dataset, positions
+
+if TYPE_CHECKING:
+    from crosslens.build.keywords import RecosKeywords
 
 VERSIONS = ("v0", "v1", "v2")
 ANSWERS = "answers"
 """The generators' answers while a build is in progress; then they are in the log."""
 
 
+@accepts_options(RecosOptions, EncodeOptions)
 def build_recos(
     dataset: Dataset,
     encoder: str | Encoder,
@@ -39,15 +43,11 @@ def build_recos(
     """Build v0, v1 and v2 from the images and captions of ``dataset``.
 
     ``encoder`` compares descriptions with images; the other encoders are those of :class:`crosslens.build.Encoders`.
-    ``generator`` rewrites descriptions outside the band (None: they are dropped), and ``grammar`` checks what it writes
-    (None: nothing does). ``verified`` is the filled-in sheet of an earlier build of these candidates. With ``output``
-    the benchmark is written there; interrupted builds resume. ``repeat`` is the log of an earlier build: its
-    generator's answers are replayed, and every decision must come out the same. ``origin`` is kept in the log.
-    Further keywords are those of :class:`crosslens.encode.EncodeOptions`; vectors are cached where ``cache`` is a
-    cache, a folder or True.
+    With ``repeat``, an earlier build's generator's answers are replayed. Vectors are cached where ``cache`` is a cache,
+    a folder or True.
     """
-    keywords: dict[str, Any] = {**options}
-    asked, encoding = RecosOptions.pick(keywords), EncodeOptions.of(keywords)
+    refuse_other_keywords(options, build_recos)
+    asked, encoding = RecosOptions.pick(options), EncodeOptions.pick(options)
     repeat, output, copy_images, progress = asked.repeat, asked.output, asked.copy_images, asked.progress
     with hold_output(output):  # before the candidates are encoded, which may take hours
         text_encoder, image_encoder = (

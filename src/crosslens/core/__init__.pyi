@@ -43,11 +43,15 @@ from crosslens.core.options import (
     GROUPS as GROUPS,
     METHOD as METHOD,
     READER as READER,
+    AcceptedKeyword as AcceptedKeyword,
     Declaration as Declaration,
     Options as Options,
+    accepts_options as accepts_options,
     check_number as check_number,
     declarations as declarations,
     option as option,
+    recorded_options as recorded_options,
+    refuse_other_keywords as refuse_other_keywords,
     refuse_unknown as refuse_unknown,
 )
 from crosslens.core.parts.cards import (

@@ -13,16 +13,21 @@ commands have, or of its class: ``class SearchOptions(Options, group="Metrics")`
 
 from __future__ import annotations
 
+import inspect
 import operator
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import Field, dataclass, field, fields, replace
 from numbers import Integral, Real
 from types import MappingProxyType
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 from crosslens.core.errors import UnknownNameError, UsageError
 
+F = TypeVar("F", bound=Callable[..., Any])
+
 _LARGEST = 2**63 - 1
+_TEXTS = "tuple[str, ...]"
+"""The type of an option of several texts, for which Python may pass a single one, a list, or None."""
 
 INPUT, READER, MODEL, METRICS, METHOD = "Input", "Reader options", "Model", "Metrics", "Method"
 STATISTICS, OUTPUT, EXECUTION = "Statistics and seeds", "Output", "Execution"
@@ -77,6 +82,8 @@ class Declaration:
     """True for what only Python can pass: an object, a callable."""
     group: str = ""
     """What it is for: one of ``GROUPS``."""
+    recorded: bool | None = None
+    """Whether runs record it, and are other runs where it differs; if None, where it is not the default."""
 
     def in_group(self, name: str, group: str) -> Declaration:
         """With a group, and with what its value is called and joined by: its own, those of its name, or this group."""
@@ -107,6 +114,9 @@ class Options:
             declared: Declaration | None = entry.metadata.get("option")
             if declared is None:
                 continue
+            if entry.type == _TEXTS and not isinstance(value, tuple):
+                value = (value,) if isinstance(value, str) else tuple(value or ())
+                object.__setattr__(self, name, value)
             check_number(name, value, str(entry.type))
             if value is None:
                 continue
@@ -124,17 +134,25 @@ class Options:
                     raise UsageError(f"{name} is {value}", fix=f"{name} must be {rule} {bound:,}", option=name)
 
     @classmethod
-    def pick(cls, arguments: dict[str, Any]) -> Self:
-        """The options among ``arguments``, which are taken out of it."""
-        return cls(**{name: arguments.pop(name) for name in declarations(cls) if name in arguments})
+    def pick(cls, arguments: Mapping[str, Any]) -> Self:
+        """The options among ``arguments``."""
+        return cls(**{name: arguments[name] for name in declarations(cls) if name in arguments})
 
     @classmethod
     def of(cls, arguments: Mapping[str, Any]) -> Self:
         """The options; an argument of another name raises, with the nearest names."""
-        rest = dict(arguments)
-        options = cls.pick(rest)
-        refuse_unknown(rest, declarations(cls))
-        return options
+        names = declarations(cls)
+        refuse_unknown((name for name in arguments if name not in names), names)
+        return cls.pick(arguments)
+
+
+def recorded_options(options: Options) -> dict[str, Any]:
+    """What runs record of options, by which they are told apart; first what every run records."""
+    entries = [(entry, entry.metadata["option"].recorded, getattr(options, entry.name)) for entry in fields(options)]
+    always = {entry.name: value for entry, recorded, value in entries if recorded}
+    return always | {
+        entry.name: value for entry, recorded, value in entries if recorded is None and value != entry.default
+    }
 
 
 def declarations(kind: type) -> dict[str, Declaration]:
@@ -142,8 +160,71 @@ def declarations(kind: type) -> dict[str, Declaration]:
     return {field.name: field.metadata["option"] for field in fields(kind) if "option" in field.metadata}
 
 
+@dataclass(frozen=True)
+class AcceptedKeyword:
+    """A keyword of a function that its signature does not spell out: ``home`` is the module that writes its type."""
+
+    parameter: inspect.Parameter
+    home: str
+    help: str = ""
+
+
+def accepts_options(*sources: type[Options] | tuple[type[Options], str] | Callable[..., Any]) -> Callable[[F], F]:
+    """Decorate a function whose ``**options: Unpack[SomeKeywords]`` are the fields of options classes.
+
+    Beside a class may stand the names of the fields that are meant; of another function it is the keywords. The
+    signature lists them with their defaults, the docstring with their help texts, and
+    ``scripts/generate_reference.py`` writes ``SomeKeywords``, for editors and type checkers, into ``keywords.pyi`` of
+    the package. A keyword that the function names itself is its own.
+    """
+
+    def decorate(function: F) -> F:
+        signature = inspect.signature(function)
+        *parameters, options = signature.parameters.values()
+        taken = {parameter.name for parameter in parameters}
+        accepted = {
+            keyword.parameter.name: keyword
+            for source in sources
+            for keyword in _keywords_of(source)
+            if keyword.parameter.name not in taken
+        }
+        parameters += [keyword.parameter for keyword in accepted.values()]
+        helps = "\n".join(f"    - ``{name}``: {keyword.help}" for name, keyword in accepted.items() if keyword.help)
+        if helps:
+            function.__doc__ = f"{str(function.__doc__).rstrip()}\n\n    Options:\n\n{helps}\n    "
+        vars(function)["__signature__"] = signature.replace(parameters=parameters)
+        vars(function)["accepted_keywords"] = str(options.annotation), tuple(accepted.values())
+        return function
+
+    return decorate
+
+
+def _keywords_of(source: Any) -> Iterator[AcceptedKeyword]:
+    kind, names = source if isinstance(source, tuple) else (source, None)
+    if not isinstance(kind, type):
+        for parameter in inspect.signature(kind).parameters.values():
+            if parameter.kind is parameter.KEYWORD_ONLY:
+                yield AcceptedKeyword(parameter, kind.__module__)
+        return
+    for entry in fields(kind):
+        if "option" in entry.metadata and (names is None or entry.name in names.split()):
+            # Of several texts, Python may pass a single one.
+            annotation = "str | Sequence[str] | None" if entry.type == _TEXTS else str(entry.type)
+            parameter = inspect.Parameter(
+                entry.name, inspect.Parameter.KEYWORD_ONLY, default=entry.default, annotation=annotation
+            )
+            home = next(ancestor for ancestor in kind.__mro__ if entry.name in inspect.get_annotations(ancestor))
+            yield AcceptedKeyword(parameter, home.__module__, entry.metadata["option"].help)
+
+
+def refuse_other_keywords(arguments: Iterable[str], function: Callable[..., Any]) -> None:
+    """Raise for the first keyword argument that neither ``function`` nor the options classes that it accepts have."""
+    known = inspect.signature(function).parameters
+    refuse_unknown((name for name in arguments if name not in known), known)
+
+
 def refuse_unknown(arguments: Iterable[str], known: Iterable[str]) -> None:
-    """Raise for the first of ``arguments``, if there is any: no options class knows it."""
+    """Raise for the first of ``arguments``, if there is any: it is none of those ``known``."""
     for name in arguments:
         raise UnknownNameError("option", name, known)
 

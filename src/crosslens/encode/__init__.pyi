@@ -37,7 +37,6 @@ from crosslens.encode.options import (
     MEAN as MEAN,
     QUERY_CAPTION as QUERY_CAPTION,
     SHARED_IMAGES as SHARED_IMAGES,
-    EncodeKeywords as EncodeKeywords,
     EncodeOptions as EncodeOptions,
     StreamKeywords as StreamKeywords,
     query_choice as query_choice,

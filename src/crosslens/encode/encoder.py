@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Protocol, Unpack, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, Unpack, runtime_checkable
 
 import numpy as np
 
@@ -19,16 +19,20 @@ from crosslens.core import (
     Registry,
     UnknownNameError,
     UsageError,
+    accepts_options,
     argument,
     call_function,
     needs_extra,
     where_option,
 )
 from crosslens.encode.cache import Cache, EmbeddingStore
-from crosslens.encode.options import EncodeKeywords, EncodeOptions
+from crosslens.encode.options import EncodeOptions
 from crosslens.engine import Progress
 from crosslens.rank import unit_rows
 from crosslens.storage import Array, offline, read_json_file
+
+if TYPE_CHECKING:
+    from crosslens.encode.keywords import EncodeKeywords
 
 IMAGES, TEXTS = "images", "texts"
 _LOADED_AS = "_crosslens_loaded_as"
@@ -109,6 +113,7 @@ def named_with(kind: str, *words: str) -> dict[str, str]:
     return {rf".*(?<![a-z])(?:{'|'.join(words or (kind,))})(?![a-z])[^/]*": rf"{kind}:\g<0>"}
 
 
+@accepts_options(EncodeOptions)
 def load_encoder(
     model: str | Encoder | Any, options: EncodeOptions | None = None, **changes: Unpack[EncodeKeywords]
 ) -> Encoder:

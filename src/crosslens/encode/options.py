@@ -15,19 +15,6 @@ if TYPE_CHECKING:
 PRECISIONS = ("fp32", "fp16", "bf16")
 
 
-class EncodeKeywords(TypedDict, total=False):
-    """Those of :class:`EncodeOptions`."""
-
-    device: str | None
-    precision: str
-    batch_size: int | None
-    cache: Cache | str | Path | bool | None
-    offline: bool
-    image_folder: str | Path | None
-    skip_bad: bool
-    notify: Notify
-
-
 class StreamKeywords(TypedDict, total=False):
     """How items go through a model: the keywords that all encoding functions share."""
 

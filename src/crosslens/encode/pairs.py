@@ -6,21 +6,24 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol, Unpack
+from typing import TYPE_CHECKING, Any, Protocol, Unpack
 
 import numpy as np
 
-from crosslens.core import CrosslensError, InputError, Registry, UsageError
+from crosslens.core import CrosslensError, InputError, Registry, UsageError, accepts_options
 from crosslens.data import image_files, outer_file
 from crosslens.encode.batches import PAIRS, Batches, ModelToLoad, file_key, in_groups, read_ahead, uses_gpu
 from crosslens.encode.cache import Cache, EmbeddingStore, key_of
 from crosslens.encode.encoder import DivisibleScorer, FeatureReader, MatrixScorer, note_origin, open_store, split_model
-from crosslens.encode.options import EncodeKeywords, EncodeOptions, StreamKeywords
+from crosslens.encode.options import EncodeOptions, StreamKeywords
 from crosslens.encode.stream import encode_images, feature_key
 from crosslens.engine import Progress, current_engine, missing_on_node, shown_progress, stage
 from crosslens.rank import rerank
 from crosslens.storage import Array, fingerprint, offline
 from crosslens.values import Dataset, Ranking
+
+if TYPE_CHECKING:
+    from crosslens.encode.keywords import EncodeKeywords
 
 _Pair = tuple[Any, str]
 """An image (a picture, a path or features), and a text."""
@@ -81,6 +84,7 @@ PAIR_SCORERS: Registry[Callable[[str, EncodeOptions], PairScorer]] = Registry(
 )
 
 
+@accepts_options(EncodeOptions)
 def load_pair_scorer(model: str, options: EncodeOptions | None = None, **changes: Unpack[EncodeKeywords]) -> PairScorer:
     """The pair scorer that a name such as ``blip:Salesforce/blip-itm-base-coco`` stands for.
 

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from crosslens.core import Options, UnknownNameError, option
-from crosslens.encode import EncodeKeywords
 
 if TYPE_CHECKING:
     from crosslens.encode import Summariser
@@ -40,18 +39,3 @@ class CounterfactualOptions(Options):
         super().__post_init__()
         if self.only not in (None, RIGHT, WRONG):
             raise UnknownNameError("kind of query", str(self.only), (RIGHT, WRONG))
-
-
-class CounterfactualKeywords(EncodeKeywords, total=False):
-    """The names of :class:`CounterfactualOptions`, and how a model encodes."""
-
-    sample: int | None
-    only: str | None
-    perturbations: str | Sequence[str]
-    budget: int
-    image_text: str | Summariser | None
-    query_caption: int
-    score: str | None
-    seed: int
-    pipeline: str | None
-    threads: int | None

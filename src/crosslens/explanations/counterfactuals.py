@@ -16,7 +16,7 @@ from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain, groupby
-from typing import Any, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
 import polars as pl
 
@@ -33,10 +33,11 @@ from crosslens.core import (
     Text,
     TextDiff,
     UsageError,
+    accepts_options,
 )
 from crosslens.encode import EncodeOptions, Encoder, label, load_encoder
 from crosslens.engine import Progress, shown_progress, stage
-from crosslens.explanations.counterfactual_options import RIGHT, WRONG, CounterfactualKeywords, CounterfactualOptions
+from crosslens.explanations.counterfactual_options import RIGHT, WRONG, CounterfactualOptions
 from crosslens.explanations.query_set import QueryResult, QuerySet, query_set_of
 from crosslens.metrics import format_count
 from crosslens.perturbations import (
@@ -51,6 +52,9 @@ from crosslens.perturbations import (
 )
 from crosslens.storage import json_form
 from crosslens.values import Dataset
+
+if TYPE_CHECKING:
+    from crosslens.explanations.keywords import CounterfactualKeywords
 
 _KINDS = (("right → wrong", True), ("wrong → right", False))
 _COLUMNS: dict[str, Any] = {
@@ -290,16 +294,18 @@ _INFLUENCE_SHARE = 4
 """At most one of so many encodings is spent on the influence of words."""
 
 
+@accepts_options(CounterfactualOptions, EncodeOptions)
 def find_counterfactual(
     dataset: Dataset, model: str | Encoder | Any, query: str, **options: Unpack[CounterfactualKeywords]
 ) -> Counterfactual:
     """The smallest single edit of one query that turns a top-1 success into a failure, or a failure into a success.
 
-    ``query`` is the id of a caption; ``options`` are those of :func:`counterfactuals`.
+    ``query`` is the id of a caption.
     """
     return find_counterfactuals(dataset, model, [query], **options).results[0]
 
 
+@accepts_options(CounterfactualOptions, EncodeOptions)
 def find_counterfactuals(
     dataset: Dataset,
     model: str | Encoder | Any,
@@ -310,27 +316,22 @@ def find_counterfactuals(
 ) -> Counterfactuals:
     """For each query the smallest single edit that changes whether its own image comes first.
 
-    ``queries`` are ids of captions (default: all), ``sample`` draws so many of them by the ``seed``, and ``only`` keeps
-    those that find their image first (``right``) or do not (``wrong``). Edits are what the ``perturbations`` (names and
-    groups) can make of a caption, one at a time. ``budget`` is how many changed texts are encoded per query, at most.
-    With ``image_text`` an image is represented by its other captions, as in text-only retrieval, and caption number
-    ``query_caption`` of each image is its query. ``score`` compares vectors; ``pipeline`` and ``threads`` tag captions.
-
-    The options of encoding are ``device``, ``precision``, ``batch_size``, ``cache``, ``offline``, ``image_folder``,
-    ``skip_bad`` and ``notify``; all others go to the perturbations. The result does not depend on the order or number
+    ``queries`` are ids of captions (default: all). Edits are what the perturbations can make of a caption, one at a
+    time. Keywords that are not listed below go to the perturbations. The result does not depend on the order or number
     of queries. ``cache`` keeps the vectors, so that a repeated or interrupted search does not encode them twice.
     """
     if isinstance(queries, str):
         raise InputError("queries is a string", expected="a list of caption ids", fix="put it into a list")
-    rest: dict[str, Any] = {**options}
-    chosen, encoding = CounterfactualOptions.pick(rest), EncodeOptions.pick(rest)
+    chosen, encoding = CounterfactualOptions.pick(options), EncodeOptions.pick(options)
+    declared = {**vars(chosen), **vars(encoding)}
+    perturbing: dict[str, Any] = {name: value for name, value in options.items() if name not in declared}
     names = chosen_perturbations(chosen.perturbations)
     if name := next(filter(is_image_perturbation, names), None):
         raise UsageError(f"{name} changes images, not queries", fix="name perturbations of texts", subject=name)
     encoder = load_encoder(model, encoding)
     query_set = query_set_of(dataset, encoder, queries, chosen, encoding, progress)
     tagging = {"pipeline": chosen.pipeline, "threads": chosen.threads}
-    edits = {**tagging, "seed": chosen.seed, "corpus": dataset, **rest}
+    edits = {**tagging, "seed": chosen.seed, "corpus": dataset, **perturbing}
     progress, image_ids = shown_progress(progress), query_set.gallery.images.ids
     results: list[Counterfactual] = []
     for start in range(0, len(query_set.ids), _QUERIES_AT_ONCE):

@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Unpack, cast
+from typing import TYPE_CHECKING, Any, Unpack, cast
 
 import numpy as np
 import polars as pl
 
 from crosslens.analyze import compare_granularity, measure_granularity as granularity_of
-from crosslens.core import InputError, MissingExtraError, argument
+from crosslens.core import InputError, MissingExtraError, accepts_options, argument, refuse_other_keywords
 from crosslens.data import rename_images
 from crosslens.encode import EncodeOptions, encode_dataset, encode_texts, label, require_one_source
 from crosslens.engine import Progress
@@ -35,7 +35,7 @@ from crosslens.pipeline.comparison_results import CaptionSets, MetricChange, cor
 from crosslens.pipeline.encoding import load_dual_encoder, note_skipped
 from crosslens.pipeline.evaluation import evaluate
 from crosslens.pipeline.inputs import align_both
-from crosslens.pipeline.options import CaptionSetKeywords, CaptionSetOptions, refuse_other_keywords
+from crosslens.pipeline.options import CaptionSetOptions
 from crosslens.statistics import Samples, paired_samples, same_tests
 from crosslens.storage import Array
 from crosslens.values import (
@@ -53,6 +53,9 @@ from crosslens.values import (
     split_name,
 )
 
+if TYPE_CHECKING:
+    from crosslens.pipeline.keywords import CaptionSetKeywords
+
 METRICS_OF_SETS = (
     "Hit@1", "Hit@5", "Hit@10", "i2t/CappedRecall@5", "i2t/CappedRecall@10", "MRR", "MedR", "DCGcm@10", "Rsum",
 )  # fmt: skip
@@ -60,6 +63,7 @@ METRICS_OF_SETS = (
 _SAME = 1e-12
 
 
+@accepts_options(CaptionSetOptions, EncodeOptions)
 def compare_caption_sets(
     before: Dataset,
     after: Dataset,
@@ -79,15 +83,9 @@ def compare_caption_sets(
     of the ``images`` and of both sets' ``captions``, as arrays in the datasets' order or as :class:`Embeddings`.
     Differences come with paired intervals and p-values over images, corrected for the number of metrics. With
     ``output`` both runs are written there, as ``before`` and ``after``, and the same call again finds them.
-
-    ``options`` are those of :class:`CaptionSetOptions`: ``shared_images`` (both sets must have the same images; this
-    keeps those that are captioned in both), ``score``, ``ties``, ``folds``, ``granularity`` (measure the captions
-    themselves, too; None: where the extra ``language`` is installed), ``correction``, ``permutations``, ``resamples``,
-    ``level``, ``seed``, ``threads``, ``command``; and for a model those of :class:`EncodeOptions`: ``image_folder``,
-    ``precision``, ``device``, ``batch_size``, ``cache``, ``offline``, ``skip_bad``, ``notify``.
     """
-    refuse_other_keywords(options, compare_caption_sets, CaptionSetOptions, EncodeOptions)
-    encoding, settings = EncodeOptions.pick(dict(options)), CaptionSetOptions.pick(dict(options))
+    refuse_other_keywords(options, compare_caption_sets)
+    encoding, settings = EncodeOptions.pick(options), CaptionSetOptions.pick(options)
     requests = parse_metrics(METRICS_OF_SETS if metrics is None else metrics)
     fix = f"pass {argument('model')}, or the embeddings of images and of both caption sets"
     require_one_source(fix, model=model, embeddings=(images, captions))

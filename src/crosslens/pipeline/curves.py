@@ -9,11 +9,24 @@ from decimal import Decimal
 from functools import cached_property
 from itertools import combinations, pairwise, product
 from math import inf, isfinite
-from typing import Any, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
-from crosslens.core import Cell, InputError, Lines, Presented, Section, Series, Table, Text, UsageError, argument
+from crosslens.core import (
+    Cell,
+    InputError,
+    Lines,
+    Presented,
+    Section,
+    Series,
+    Table,
+    Text,
+    UsageError,
+    accepts_options,
+    argument,
+    refuse_other_keywords,
+)
 from crosslens.data import ARRAY_SUFFIXES
 from crosslens.engine import Progress, shown_progress, stage
 from crosslens.metrics import (
@@ -35,7 +48,7 @@ from crosslens.metrics import (
 from crosslens.pipeline.comparison import run_labels
 from crosslens.pipeline.graded_relevance import GradedRelevance
 from crosslens.pipeline.inputs import direction_ids
-from crosslens.pipeline.options import IntervalKeywords, SignificanceOptions, refuse_other_keywords
+from crosslens.pipeline.options import SignificanceOptions
 from crosslens.statistics import Bootstrap, Estimate, PairedTest, correct, paired_permutation, same_tests
 from crosslens.storage import FloatArray, IntArray, json_form
 from crosslens.values import (
@@ -50,6 +63,9 @@ from crosslens.values import (
     match_ids,
     split_name,
 )
+
+if TYPE_CHECKING:
+    from crosslens.pipeline.keywords import IntervalKeywords
 
 CURVE_FAMILIES = ("SR", "SRhit")
 _WORDS = {"SR": "share of them retrieved", "SRhit": "any of them retrieved"}
@@ -546,6 +562,7 @@ class Curves(Presented):
         }
 
 
+@accepts_options((SignificanceOptions, "resamples level seed"))
 def curve(
     runs: Sequence[Run],
     dataset: Dataset,
@@ -566,7 +583,7 @@ def curve(
     out of both sides, as in FIVE's Figure 3; with ``by_image`` the captions of the query's image vote for m images, as
     in FIVE's code.
     """
-    refuse_other_keywords(intervals, curve, SignificanceOptions)
+    refuse_other_keywords(intervals, curve)
     runs = tuple(runs)
     if not runs:
         raise UsageError("no runs", fix="name at least one")

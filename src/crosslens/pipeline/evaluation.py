@@ -22,8 +22,11 @@ from crosslens.core import (
     InputError,
     MetricNameWarning,
     UsageError,
+    accepts_options,
     argument,
     plugin_hashes,
+    recorded_options,
+    refuse_other_keywords,
     without_secrets,
 )
 from crosslens.encode import (
@@ -51,7 +54,7 @@ from crosslens.metrics import (
 from crosslens.pipeline.encoding import encode_with
 from crosslens.pipeline.graded_relevance import GradedRelevance
 from crosslens.pipeline.inputs import TEXT_TO_TEXT, check_dataset
-from crosslens.pipeline.options import EvaluateArguments, EvaluateKeywords, refuse_other_keywords
+from crosslens.pipeline.options import EvaluateArguments, EvaluateOptions
 from crosslens.pipeline.protocol import Protocol, RequestedMetrics, find_protocol, for_gallery, requested_metrics
 from crosslens.pipeline.rankers import ListRanker, Ranker, ScoreRanker
 from crosslens.storage import Array, ResumableFolder, Workspace, fingerprint, local_output, read_json_file, remove
@@ -71,6 +74,7 @@ from crosslens.values import (
 
 if TYPE_CHECKING:
     from crosslens.encode import SecondStage
+    from crosslens.pipeline.keywords import EvaluateKeywords
 
 
 _PACKAGES = ("crosslens", "numpy", "scipy", "polars", "numba")
@@ -81,6 +85,7 @@ _ERRORS = 2.0
 """How many standard errors below the middle the mean position must be."""
 
 
+@accepts_options(EvaluateArguments)
 def evaluate(
     dataset: Dataset | TextOnly | None = None,
     *,
@@ -113,22 +118,16 @@ def evaluate(
     scorer re-rank the top of every list before anything is measured; the lists that a run keeps are then no longer
     than what it re-ranked.
 
-    ``options`` are those of :class:`EvaluateArguments`: ``protocol`` (follow a paper: its metrics come first,
-    ``metrics`` adds to them), ``directions``, ``score`` (the score function; default: by the kind of embeddings),
-    ``ties``, ``complete_lists`` (the lists of ``run`` hold the whole gallery), ``skip_unknown`` (leave out what lists
-    and judgements name and the dataset lacks), ``folds`` (rank within that many consecutive parts of the images),
-    ``queries`` (rank a random sample of that many queries of each direction against the whole gallery), ``depth``,
-    ``seed``, ``resamples``, ``level``, ``backend``, ``device``, ``tile``, ``threads``, ``name``, ``recipe``,
-    ``command``, ``cache`` (where similarities are kept between runs; False for nowhere). For graded metrics, ``phi``
-    names similarities (``{"mine": matrix}``, a file or a function, for ``NCS[mine]@10``), and ``scores_from``
-    relevance encoders (``DCGcm[scores_from=clip]@10``): a score matrix, or a pair of image and caption embeddings.
+    For graded metrics, ``phi`` names similarities (``{"mine": matrix}``, a file or a function, for ``NCS[mine]@10``),
+    and ``scores_from`` relevance encoders (``DCGcm[scores_from=clip]@10``): a score matrix, or a pair of image and
+    caption embeddings.
 
     With ``output`` the run is written as a folder, here or at an address (``s3://…``, ``gs://…``); calling again with
     the same inputs resumes it or returns what is there, and a folder with a different run raises unless ``overwrite``.
     ``backend``, ``device``, ``tile`` and ``threads`` change how fast the result comes, never the result.
     """
-    refuse_other_keywords(options, evaluate, EvaluateArguments)
-    arguments = EvaluateArguments.pick(dict(options))
+    refuse_other_keywords(options, evaluate)
+    arguments = EvaluateArguments.pick(options)
     protocol = find_protocol(arguments.protocol, "evaluate")
     notes: list[str] = []
     if protocol is not None:
@@ -256,11 +255,9 @@ def _provenance(
     ranker: Ranker, graded: GradedRelevance, second_stage: SecondStage | None,
 ) -> dict[str, Any]:  # fmt: skip
     """Everything the result depends on, its fingerprint under ``key``, and then what is good to know."""
-    recorded = {key: getattr(options, key) for key in ("ties", "folds", "depth", "seed", "resamples", "level")}
+    recorded = recorded_options(EvaluateOptions.pick(vars(options)))
     metrics = [str(request) for request in requests]
     provenance: dict[str, Any] = {"options": {"metrics": metrics, **recorded, "depth": depth}}
-    chosen = {"queries": options.queries, "protocol": options.protocol}
-    provenance["options"] |= {key: value for key, value in chosen.items() if value is not None}
     if dataset is not None:
         provenance["dataset"] = dataset_facts(dataset)
     if options.texts is not None:

@@ -2,36 +2,45 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypedDict
+from typing import TYPE_CHECKING, Any
 
-from crosslens.core import Options, declarations, option, refuse_unknown
-from crosslens.encode import QUERY_CAPTION, SHARED_IMAGES, EncodeKeywords, query_choice
+from crosslens.core import Options, option
+from crosslens.encode import QUERY_CAPTION, SHARED_IMAGES, query_choice
 
 if TYPE_CHECKING:
     from crosslens.encode import Summariser, TextOnly
-    from crosslens.engine import Progress
     from crosslens.similarity import CacheChoice
-    from crosslens.values import Relevance
 
 # What several classes declare.
 _score = partial(
-    option, None, "How two embeddings are compared. [default: by their kind, cosine for single vectors]", metavar="NAME"
+    option,
+    None,
+    "How two embeddings are compared. [default: by their kind, cosine for single vectors]",
+    metavar="NAME",
+    recorded=False,
 )
 _ties = partial(
-    option, "stable", "How tied scores are ranked: stable, optimistic, pessimistic or expected.", metavar="MODE"
+    option,
+    "stable",
+    "How tied scores are ranked: stable, optimistic, pessimistic or expected.",
+    metavar="MODE",
+    recorded=True,
 )
-_folds = partial(option, 1, "Mean over N consecutive parts of the images; 5 for COCO 1K.", metavar="N", minimum=1)
-_skip_unknown = partial(option, False, "Leave out what lists and judgements name and the dataset lacks, however much.")
+_folds = partial(
+    option, 1, "Mean over N consecutive parts of the images; 5 for COCO 1K.", metavar="N", minimum=1, recorded=True
+)
+_skip_unknown = partial(
+    option, False, "Leave out what lists and judgements name and the dataset lacks, however much.", recorded=False
+)
 _seed = partial(option, 0, "Seed of intervals, tests and perturbations.", metavar="N", minimum=0)
 _resamples = partial(
-    option, 1000, "Resamples for the intervals; 0 for none.", metavar="N", minimum=0, maximum=10_000_000
+    option, 1000, "Resamples for the intervals; 0 for none.", metavar="N", minimum=0, maximum=10_000_000, recorded=True
 )
-_level = partial(option, 0.95, "Confidence level of the intervals.", metavar="SHARE", above=0, below=1)
-_threads = partial(option, None, "Threads to use.", metavar="N", minimum=1, maximum=4096)
+_level = partial(option, 0.95, "Confidence level of the intervals.", metavar="SHARE", above=0, below=1, recorded=True)
+_threads = partial(option, None, "Threads to use.", metavar="N", minimum=1, maximum=4096, recorded=False)
 _command = partial(option, None, "The command line, stored with the run.", hidden=True)
 
 PRIMARY = "The metric that decides; the others are secondary. [default: Hit@1 or the first, of t2i if there]"
@@ -54,36 +63,41 @@ class _OptionsWithDirections(Options):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        named = (self.directions,) if isinstance(self.directions, str) else self.directions or ()
-        expanded = dict.fromkeys(part for name in named for part in (_BOTH if name == "both" else (name,)))
+        expanded = dict.fromkeys(part for name in self.directions for part in (_BOTH if name == "both" else (name,)))
         object.__setattr__(self, "directions", tuple(expanded))
 
 
 @dataclass(frozen=True)
 class EvaluateOptions(_OptionsWithDirections, group="Metrics"):
-    """How something is evaluated: the keywords of :func:`crosslens.evaluate` and a recipe's ``[options]``."""
+    """How something is evaluated: the keywords of :func:`crosslens.evaluate` and a recipe's ``[options]``.
 
-    metrics: tuple[str, ...] = option((), 'Such as "Hit@1 t2i/mAP@R" (see crosslens metrics).')
+    What runs record elsewhere (metrics; what is ranked, and how) or what changes no result is ``recorded=False``.
+    """
+
+    metrics: tuple[str, ...] = option((), 'Such as "Hit@1 t2i/mAP@R" (see crosslens metrics).', recorded=False)
     directions: tuple[str, ...] = option(
         (),
         "May be given twice. [default: both; i2t for --run without --dataset]",
         metavar="i2t|t2i|both",
         flags=("--direction",),
+        recorded=False,
     )
     protocol: str | None = option(None, _PROTOCOL)
     score: str | None = _score()
     ties: str = _ties()
-    complete_lists: bool = option(False, _COMPLETE)
+    complete_lists: bool = option(False, _COMPLETE, recorded=False)
     skip_unknown: bool = _skip_unknown()
     folds: int = _folds()
-    depth: int = option(10, "How many items of each list the run keeps.", minimum=1, maximum=10_000_000)
+    depth: int = option(10, "How many items of each list the run keeps.", minimum=1, maximum=10_000_000, recorded=True)
     queries: int | None = option(None, _SAMPLE, minimum=1, hidden=True)
-    seed: int = option(0, "Seed of the intervals, and of a sample of queries.", minimum=0)
+    seed: int = option(0, "Seed of the intervals, and of a sample of queries.", minimum=0, recorded=True)
     resamples: int = _resamples()
     level: float = _level()
-    backend: str = option("numpy", "What ranks: numpy or torch.", group="Execution")
-    device: str | None = option(None, _DEVICE)
-    tile: int | None = option(None, "Rows scored at a time.", minimum=1, maximum=1_000_000, group="Execution")
+    backend: str = option("numpy", "What ranks: numpy or torch.", group="Execution", recorded=False)
+    device: str | None = option(None, _DEVICE, recorded=False)
+    tile: int | None = option(
+        None, "Rows scored at a time.", minimum=1, maximum=1_000_000, group="Execution", recorded=False
+    )
     threads: int | None = _threads()
 
 
@@ -176,12 +190,6 @@ class CaptionSetOptions(SignificanceOptions):
     command: Sequence[str] | None = _command()
 
 
-def refuse_other_keywords(arguments: Iterable[str], function: Callable[..., Any], *kinds: type[Options]) -> None:
-    """Raise for the first keyword argument that neither ``function`` nor its options classes have."""
-    known = {*inspect.signature(function).parameters, *(name for kind in kinds for name in declarations(kind))}
-    refuse_unknown((name for name in arguments if name not in known), known)
-
-
 _PERTURBATIONS = (
     "What robustness changes: names and groups, as in crosslens robustness. [default: all; with --quick char_swap,"
     "shuffle_all_words]"
@@ -215,92 +223,3 @@ class AuditOptions(Options):
     def facts(self) -> Mapping[str, Any]:
         """Everything that results depend on."""
         return {name: value for name, value in asdict(self).items() if name not in ("only", "skip", "threads")}
-
-
-# The keywords of the functions that take options, for editors and type checkers: what they mean, their defaults and
-# their bounds are declared by the options classes, which have the same names.
-
-Directions = str | Sequence[str] | None
-
-
-class IntervalKeywords(TypedDict, total=False):
-    """How intervals are computed."""
-
-    resamples: int
-    level: float
-    seed: int
-
-
-class EvaluateKeywords(IntervalKeywords, total=False):
-    """The keywords of :class:`EvaluateArguments`, but ``metrics``."""
-
-    directions: Directions
-    protocol: str | None
-    score: str | None
-    ties: str
-    complete_lists: bool
-    skip_unknown: bool
-    folds: int
-    depth: int
-    queries: int | None
-    backend: str
-    device: str | None
-    tile: int | None
-    threads: int | None
-    name: str | None
-    phi: Mapping[str, Any] | None
-    scores_from: Mapping[str, Any] | None
-    cache: CacheChoice
-    texts: TextOnly | None
-    recipe: str | Callable[[Iterable[str]], str]
-    command: Sequence[str] | None
-
-
-class SignificanceKeywords(IntervalKeywords, total=False):
-    """The keywords that robustness studies and comparisons of caption sets share."""
-
-    correction: str
-    permutations: int
-    threads: int | None
-    command: Sequence[str] | None
-    score: str | None
-    shared_images: bool
-
-
-class ListStudyKeywords(SignificanceKeywords, total=False):
-    """The keywords of :class:`RobustnessOptions`."""
-
-    seeds: int
-    options: Mapping[str, Any] | None
-    image_text: str | Summariser | None
-    query_caption: int | str
-    directions: Directions
-    protocol: str | None
-    listed: int
-    match_by: str
-    skip_unknown: bool
-    name: str | None
-    dataset_name: str | None
-
-
-class RobustnessKeywords(ListStudyKeywords, EncodeKeywords, total=False):
-    """The keywords of :class:`RobustnessOptions`, and how a model encodes."""
-
-
-class CaptionSetKeywords(SignificanceKeywords, EncodeKeywords, total=False):
-    """The keywords of :class:`CaptionSetOptions`, and how a model encodes."""
-
-    primary: str | None
-    ties: str
-    folds: int
-    granularity: bool | None
-
-
-class AgreementKeywords(IntervalKeywords, total=False):
-    """The keywords of :func:`crosslens.analyze.measure_agreement`."""
-
-    ground_truth: Relevance | None
-    without_references: bool
-    pooled: bool
-    threads: int | None
-    progress: Progress | None

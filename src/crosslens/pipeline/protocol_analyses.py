@@ -5,16 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Unpack, overload
+from typing import TYPE_CHECKING, Any, Unpack, overload
 
 from crosslens.analyze import Granularity, HumanAgreement, measure_agreement, measure_granularity
+from crosslens.core import accepts_options
 from crosslens.data import Judgements
 from crosslens.engine import Progress
 from crosslens.explanations import Explanation, Overview, OverviewKeywords, QueryKeywords, explain
-from crosslens.pipeline.options import AgreementKeywords
 from crosslens.pipeline.protocol import find_protocol
 from crosslens.similarity import Phi
 from crosslens.values import Dataset, Run
+
+if TYPE_CHECKING:
+    from crosslens.pipeline.keywords import AgreementKeywords
 
 
 @overload
@@ -62,6 +65,7 @@ def explain_by_protocol(
     return replace(result, notes=(*result.notes, note))
 
 
+@accepts_options(measure_agreement)
 def agreement_by_protocol(
     dataset: Dataset,
     judgements: Judgements | str | Path,
@@ -73,8 +77,7 @@ def agreement_by_protocol(
     """How well each φ agrees with people: Pearson, Spearman, Kendall τ-b and τ-c, with intervals that resample images.
 
     Without ``phi`` it is CIDEr. ``protocol`` names a paper to follow, such as ``five``: its φ come first, those named
-    behind them. ``options``: ``ground_truth``, ``without_references``, ``pooled``, ``resamples``, ``level``, ``seed``,
-    ``threads`` and ``progress``, as in :func:`crosslens.analyze.measure_agreement`.
+    behind them. The other keywords are those of :func:`crosslens.analyze.measure_agreement`.
     """
     paper = find_protocol(protocol, "agreement")
     if paper is None:

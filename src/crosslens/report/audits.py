@@ -5,10 +5,10 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
-from crosslens.core import refuse_unknown
-from crosslens.encode import EncodeKeywords, EncodeOptions
+from crosslens.core import accepts_options, refuse_other_keywords
+from crosslens.encode import EncodeOptions
 from crosslens.pipeline import (
     AUDIT_DATASETS,
     Audit,
@@ -29,63 +29,15 @@ from crosslens.storage import hold_output, write_text
 from crosslens.values import Dataset
 
 if TYPE_CHECKING:
-    from crosslens.engine import Progress
     from crosslens.pipeline import Display
+    from crosslens.report.keywords import AuditKeywords, CalibrateKeywords
     from crosslens.storage import TrustCode
 
 
-class FileKeywords(TypedDict, total=False):
-    """Files that are evaluated instead of a model."""
-
-    image_embeddings: str | Path
-    caption_embeddings: str | Path
-    image_ids: str | Path
-    caption_ids: str | Path
-    scores: str | Path
-    qrels: str | Path
+_EVALUATING = "metrics directions score folds"
 
 
-class EvaluatingKeywords(TypedDict, total=False):
-    """What is measured."""
-
-    metrics: str | Sequence[str]
-    directions: str | Sequence[str]
-    score: str | None
-    folds: int
-
-
-class AuditKeywords(FileKeywords, EncodeKeywords, EvaluatingKeywords, total=False):
-    """Those of :class:`AuditOptions`, of what is evaluated, and of :func:`run_audit`."""
-
-    quick: bool
-    only: Sequence[str]
-    skip: Sequence[str]
-    similarity: str | None
-    perturbations: str | None
-    hard_negatives: str | None
-    seed: int
-    resamples: int
-    level: float
-    threads: int | None
-    overwrite: bool
-    display: Display | None
-    trust_code: TrustCode | None
-    allow_hosts: Iterable[str]
-
-
-class CalibrateKeywords(TypedDict, total=False):
-    """Those of calibrating an audit."""
-
-    run: str | None
-    only: Iterable[str]
-    repeats: int
-    seed: int
-    encoding: EncodeOptions | None
-    progress: Progress | None
-    trust_code: TrustCode | None
-    allow_hosts: Iterable[str]
-
-
+@accepts_options(AuditOptions, EncodeOptions, (EvaluateOptions, _EVALUATING))
 def audit(
     dataset: Dataset | str | Path | Sequence[Dataset | str | Path] = (),
     model: str | Sequence[str] = (),
@@ -94,42 +46,44 @@ def audit(
     dataset_options: Mapping[str, Any] | None = None,
     run: str | Path | Sequence[str | Path] = (),
     name: str | None = None,
+    image_embeddings: str | Path | None = None,
+    caption_embeddings: str | Path | None = None,
+    image_ids: str | Path | None = None,
+    caption_ids: str | Path | None = None,
+    scores: str | Path | None = None,
+    qrels: str | Path | None = None,
+    overwrite: bool = False,
+    display: Display | None = None,
+    trust_code: TrustCode | None = None,
+    allow_hosts: Iterable[str] = (),
     **options: Unpack[AuditKeywords],
 ) -> Audit:
     """Everything that can be computed from what is given, as a folder with a report.
 
     ``dataset`` and ``model`` may be lists: every model is evaluated on every dataset. Instead of a model,
     ``image_embeddings`` and ``caption_embeddings``, ``scores`` or ``run`` name files; ``run`` also run folders.
-    ``dataset_options`` are those of the dataset's reader. ``options`` are those of :class:`AuditOptions` (``quick``,
-    ``only``, ``skip``, …); ``image_ids``, ``caption_ids`` and ``qrels`` of files; ``image_folder``, ``precision`` and
-    ``skip_bad`` of models, with ``device``, ``batch_size``, ``cache``, ``offline`` and ``notify``; ``metrics``,
-    ``directions``, ``score`` and ``folds`` of evaluating. The same call again resumes an interrupted audit;
-    ``overwrite`` replaces another one.
+    ``dataset_options`` are those of the dataset's reader; ``image_ids``, ``caption_ids`` and ``qrels`` belong to files.
+    The same call again resumes an interrupted audit; ``overwrite`` replaces another one.
     """
-    rest: dict[str, Any] = dict(options)
-    what = AuditOptions.pick(rest)
-    runs = tuple(map(str, _listed(run)))
-    kinds: tuple[Iterable[str], ...] = (
-        FileKeywords.__annotations__,
-        ("image_folder", "precision", "skip_bad"),
-        EvaluatingKeywords.__annotations__,
-        ("overwrite", "display", "trust_code", "allow_hosts"),
-    )
-    inputs, model_options, evaluating, keywords = (
-        {key: rest.pop(key) for key in names if key in rest} for names in kinds
-    )
-    files: dict[str, Any] = {key: str(value) for key, value in inputs.items()}
-    encoding = EncodeOptions.pick(rest)
-    refuse_unknown(rest, AuditKeywords.__optional_keys__)
+    refuse_other_keywords(options, audit)
+    files: dict[str, Any] = {
+        "image_embeddings": image_embeddings, "caption_embeddings": caption_embeddings, "image_ids": image_ids,
+        "caption_ids": caption_ids, "scores": scores, "qrels": qrels,
+    }  # fmt: skip
+    files = {name: str(file) for name, file in files.items() if file is not None}
+    evaluating: dict[str, Any] = {name: value for name, value in options.items() if name in _EVALUATING.split()}
     request = AuditRequest(
         tuple(_source(entry, dataset_options or {}, Path(output)) for entry in _listed(dataset)),
         _listed(model),
-        InputOptions(**files, runs=runs),
-        ModelOptions(**model_options),
+        InputOptions(**files, runs=tuple(map(str, _listed(run)))),
+        ModelOptions.pick(options),
         EvaluateOptions(**evaluating),
         name,
     )
-    return audit_with_report(request, output, what, encoding=encoding, **keywords)
+    return audit_with_report(
+        request, output, AuditOptions.pick(options), encoding=EncodeOptions.pick(options), overwrite=overwrite,
+        display=display, trust_code=trust_code, allow_hosts=allow_hosts,
+    )  # fmt: skip
 
 
 def _listed(value: Any) -> tuple[Any, ...]:
@@ -153,6 +107,7 @@ def audit_with_report(
     return result
 
 
+@accepts_options(plant_and_look)
 def calibrate(audit: Audit | str | Path, **options: Unpack[CalibrateKeywords]) -> Sensitivity:
     """What an audit could have noticed: every defect planted into its own data at several strengths, and looked for.
 

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 import polars as pl
 
 from crosslens.analyze.hard_negatives.cases import HardNegatives
 from crosslens.analyze.hard_negatives.result import HardNegativesResult, evaluate_scores
-from crosslens.analyze.options import CaseOptions, HardNegativesKeywords, JudgingOptions
+from crosslens.analyze.options import CaseOptions, JudgingOptions
 from crosslens.analyze.pair_scores import ImageCaptionPairs, exact_scores, rows_of
-from crosslens.core import InputError, UnknownNameError, UsageError, argument, refuse_unknown
+from crosslens.core import InputError, UnknownNameError, UsageError, accepts_options, argument, refuse_other_keywords
 from crosslens.data import check_ids, check_known, image_names
 from crosslens.encode import (
     TEXTS,
@@ -31,6 +31,9 @@ from crosslens.engine import Progress
 from crosslens.rank import default_score
 from crosslens.storage import FloatArray
 from crosslens.values import Dataset, Embeddings, align_embeddings, without_image_ending
+
+if TYPE_CHECKING:
+    from crosslens.analyze.keywords import HardNegativesKeywords
 
 BLIND: Mapping[str, Callable[[str], float]] = {
     "shorter": lambda text: -float(len(text)),
@@ -130,6 +133,7 @@ def _pairs_of(negatives: HardNegatives) -> ImageCaptionPairs:
     return ImageCaptionPairs(negatives.dataset, images, captions)
 
 
+@accepts_options(CaseOptions, JudgingOptions, EncodeOptions)
 def score_hard_negatives(
     cases: HardNegatives | str | Path | None = None,
     model: str | Encoder | Any | None = None,
@@ -159,14 +163,11 @@ def score_hard_negatives(
     scores: a table or its file, with the columns caption, score, and image where cases have two
     blind: ``shorter`` or ``longer``, the length of the caption and nothing else
 
-    ``score`` names the score function of the vectors. Options of encoding are ``image_folder``, ``cache`` (a folder;
-    without one nothing is cached), ``batch_size``, ``precision``, ``device``, ``offline``. A tie is wrong;
-    ``tolerance=0.0`` widens what a tie is; ``skip_missing=True`` leaves out cases without a score, which raise
-    otherwise. Intervals resample photos: ``resamples=1000``, ``level=0.95``, ``seed=0``.
+    ``score`` names the score function of the vectors, which are cached where ``cache`` is given. A tie is wrong.
+    Intervals resample photos.
     """
-    rest: dict[str, Any] = {**options}
-    which, judging, encoding = CaseOptions.pick(rest), JudgingOptions.pick(rest), EncodeOptions.pick(rest)
-    refuse_unknown(rest, [*vars(which), *vars(judging), *vars(encoding)])
+    refuse_other_keywords(options, score_hard_negatives)
+    which, judging, encoding = CaseOptions.pick(options), JudgingOptions.pick(options), EncodeOptions.pick(options)
     negatives = which.load(cases, judging.seed, progress)
     dataset, pairs = negatives.dataset, _pairs_of(negatives)
     vectors = None if images is None and captions is None else (images, captions)

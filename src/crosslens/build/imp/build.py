@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any, Unpack
+from typing import TYPE_CHECKING, Unpack
 
 import numpy as np
 import polars as pl
@@ -18,16 +18,20 @@ from crosslens.build.imp.folder import STAGES, ImpFolder, building, tables_finge
 from crosslens.build.imp.leakage import Corpus, find_leaks, read_corpus
 from crosslens.build.imp.people import DONE, GOOD, PeoplesVerdicts, Verdict, measure_agreement, read_verdicts
 from crosslens.build.imp.sampling import SampleSpread
-from crosslens.build.options import ImpKeywords, ImpOptions
+from crosslens.build.options import ImpOptions
 from crosslens.build.settings import SamplingSettings
-from crosslens.core import UsageError, argument
+from crosslens.core import UsageError, accepts_options, argument, refuse_other_keywords
 from crosslens.encode import TEXTS, EncodeOptions, Encoder, load_encoder
 from crosslens.storage import fingerprint, hold_output
 from crosslens.values import Dataset
 
+if TYPE_CHECKING:
+    from crosslens.build.keywords import ImpKeywords
+
 _ABOUT = ("origin", "left_out", "notes", "status")
 
 
+@accepts_options(ImpOptions, EncodeOptions)
 def build_imp(
     images: Dataset,
     pool: Dataset,
@@ -37,16 +41,12 @@ def build_imp(
 ) -> Imp:
     """Build an IMP benchmark from ``images`` and the captions of a ``pool`` of other images.
 
-    ``encoder`` compares images; ``image_embeddings`` and ``pool_embeddings`` are vectors to use in its place.
-    ``text_encoder`` compares captions (default: ``encoder``, if it encodes texts). ``titles`` are captions that belong
-    to the images themselves, as the titles of web pages that show them do. ``annotations`` are filled-in sheets;
-    without any, those in ``output`` count. As long as verdicts are missing, the sheets are written and the result's
-    ``status`` says what is next. ``corpora`` are searched for the benchmark's captions and pictures.
-    ``repeat`` is the log of an earlier build: its verdicts are used, and every decision must come out the same.
-    Further keywords are those of :class:`crosslens.encode.EncodeOptions`.
+    ``encoder`` compares images, and captions where no ``text_encoder`` is given. As long as verdicts are missing, the
+    sheets are written and the result's ``status`` says what is next. With ``repeat``, an earlier build's verdicts are
+    used.
     """
-    keywords: dict[str, Any] = {**options}
-    asked, encoding = ImpOptions.pick(keywords), EncodeOptions.of(keywords)
+    refuse_other_keywords(options, build_imp)
+    asked, encoding = ImpOptions.pick(options), EncodeOptions.pick(options)
     with hold_output(asked.output):
         visual = None if encoder is None else load_encoder(encoder, encoding)
         texts = visual if asked.text_encoder is None else load_encoder(asked.text_encoder, encoding)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -17,8 +17,11 @@ from crosslens.encode import EACH, EncodeOptions, text_queries
 from crosslens.engine import Progress
 from crosslens.explanations import TEXT_TO_TEXT, dataset_of_run
 from crosslens.pipeline.audit.sources import AuditSource, subject_of
-from crosslens.pipeline.options import AuditOptions, IntervalKeywords
+from crosslens.pipeline.options import AuditOptions
 from crosslens.values import TEXT_TO_IMAGE, Dataset, Run
+
+if TYPE_CHECKING:
+    from crosslens.pipeline.keywords import IntervalKeywords
 
 RUN, DATASET, ALL = "run", "dataset", "audit"
 """What a stage is about: one run, one dataset with all runs over it, or everything."""

@@ -5,11 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
-from crosslens.core import InputError, UsageError, argument, merged_notes, reading
+from crosslens.core import (
+    InputError,
+    UsageError,
+    accepts_options,
+    argument,
+    merged_notes,
+    reading,
+    refuse_other_keywords,
+)
 from crosslens.data import format_stem, read_run
 from crosslens.engine import Progress, shown_progress
 from crosslens.metrics import MetricRequest, MetricSpec
@@ -17,7 +25,7 @@ from crosslens.perturbations import chosen_perturbations
 from crosslens.pipeline.comparison import unused_label
 from crosslens.pipeline.evaluation import dataset_facts
 from crosslens.pipeline.inputs import SAME_SPLIT, check_dataset, direction_ids, lists_by_direction, parse_by_direction
-from crosslens.pipeline.options import ListStudyKeywords, RobustnessOptions, refuse_other_keywords
+from crosslens.pipeline.options import RobustnessOptions
 from crosslens.pipeline.protocol import follow_in_study, require_perturbations
 from crosslens.pipeline.rankers import ORDER_DECIDES
 from crosslens.pipeline.robustness_study.study import Robustness, folder_name
@@ -25,6 +33,9 @@ from crosslens.pipeline.robustness_study.study_runner import StudyRunner, StudyS
 from crosslens.pipeline.robustness_study.variants import ORIGINAL, Variant, given_variant
 from crosslens.storage import fingerprint
 from crosslens.values import TEXT_TO_IMAGE, Dataset, RankedLists, Relevance, match_ids
+
+if TYPE_CHECKING:
+    from crosslens.pipeline.keywords import ListStudyKeywords
 
 UNPERTURBED = "none"
 """The name of the unperturbed list among those of the perturbations."""
@@ -164,6 +175,7 @@ LIST_METRICS = ("Hit@1", "Hit@5", "Hit@10", "MRR@10")
 _NOT_FOR_LISTS = ("seeds", "options", "image_text", "query_caption", "score")
 
 
+@accepts_options(RobustnessOptions)
 def robustness_from_runs(
     runs: Mapping[str, Any] | str | Path,
     relevance: Relevance | Mapping[str, Any] | None = None,
@@ -188,13 +200,10 @@ def robustness_from_runs(
     The tables are those of :func:`robustness`. Lists need ten items each, and may be cut off after that: what they do
     not show is ranked below all they show, and metrics that look deeper raise.
 
-    ``options`` are those of :class:`RobustnessOptions` that are not about making perturbations or vectors:
-    ``protocol``, ``directions`` (default: that of the ids in the dataset; ``t2i`` without one), ``skip_unknown``,
-    ``match_by``, ``correction``, ``permutations``, ``resamples``, ``level``, ``seed``, ``listed``, ``threads``,
-    ``name`` (of the model), ``dataset_name``, ``command``.
+    Options about making perturbations or vectors raise.
     """
-    refuse_other_keywords(options, robustness_from_runs, RobustnessOptions)
-    chosen = RobustnessOptions.pick(dict(options))
+    refuse_other_keywords(options, robustness_from_runs)
+    chosen = RobustnessOptions.pick(options)
     check_dataset(dataset)
     if dataset is None and relevance is None:
         fix = f"pass {argument('relevance')}, or {argument('dataset')}"

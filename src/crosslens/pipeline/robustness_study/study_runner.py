@@ -6,12 +6,20 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 import polars as pl
 
-from crosslens.core import ConflictError, InputError, UsageError, argument, reading
+from crosslens.core import (
+    ConflictError,
+    InputError,
+    UsageError,
+    accepts_options,
+    argument,
+    reading,
+    refuse_other_keywords,
+)
 from crosslens.encode import MEAN, EncodeOptions, TextQueries, load_encoder, require_one_source, text_queries
 from crosslens.engine import Progress, note_resumed, shown_progress, stage
 from crosslens.metrics import MetricRequest, MetricSpec, metric_plugins, parse_metrics, ranks_of
@@ -19,7 +27,7 @@ from crosslens.perturbations import chosen_perturbations, is_image_perturbation
 from crosslens.pipeline.comparison import unused_label
 from crosslens.pipeline.evaluation import dataset_facts, evaluate, scratch_folder, text_set_facts, text_set_notes
 from crosslens.pipeline.inputs import TEXT_TO_TEXT, check_dataset, score_source
-from crosslens.pipeline.options import RobustnessKeywords, RobustnessOptions, refuse_other_keywords
+from crosslens.pipeline.options import RobustnessOptions
 from crosslens.pipeline.protocol import follow_in_study, require_perturbations, study_record
 from crosslens.pipeline.robustness_study.study import (
     ROBUSTNESS_FILE,
@@ -58,6 +66,9 @@ from crosslens.pipeline.robustness_study.variants import (
 )
 from crosslens.storage import FloatArray, Workspace, fingerprint, json_form, link_tree, remove, workspace
 from crosslens.values import IMAGE_TO_TEXT, RUN_FILE, TEXT_TO_IMAGE, Dataset, Ranking, Run
+
+if TYPE_CHECKING:
+    from crosslens.pipeline.keywords import RobustnessKeywords
 
 DEFAULT_METRICS = ("Hit@1", "Hit@5", "Hit@10", "MRR", "MedR")
 BOTH_DIRECTIONS = (IMAGE_TO_TEXT, TEXT_TO_IMAGE)
@@ -372,6 +383,7 @@ class PrefixedProgress:
         self._note(f"{self._prefix}: {text}")
 
 
+@accepts_options(RobustnessOptions, EncodeOptions)
 def robustness(
     dataset: Dataset,
     *,
@@ -402,18 +414,11 @@ def robustness(
     way round. Only what changed is encoded. With ``output`` there is a run folder for every model and variant, and
     interrupted studies resume: vectors are those in the cache, and finished runs stay as they are.
 
-    ``options`` are those of :class:`RobustnessOptions`: ``seed``, ``seeds`` (perturb with seed, seed + 1, …),
-    ``options`` of the perturbations, ``image_text`` (``mean``, or a summariser: caption ``query_caption`` of each image
-    is the query, the image's other captions stand for the image and stay as they are), ``shared_images``, ``protocol``
-    (follow a paper: its perturbations, directions and metrics; ``metrics`` adds to them), ``directions``, ``score``,
-    ``correction``, ``permutations``, ``resamples``, ``level``, ``listed``, ``match_by`` (``text``: captions of one text
-    are one in groups and their overlap), ``threads``, ``name``, ``command``; and for a model those of
-    :class:`EncodeOptions`: ``image_folder``, ``precision``, ``device``, ``batch_size``, ``cache``, ``offline``,
-    ``notify``. With a second dataset as ``queries`` its captions are the queries, and perturbed: see
+    With a second dataset as ``queries`` its captions are the queries, and perturbed: see
     :func:`crosslens.encode.text_only`. Where another program ranks, there is :func:`robustness_from_runs`.
     """
-    refuse_other_keywords(options, robustness, RobustnessOptions, EncodeOptions)
-    encode_options, study_options = EncodeOptions.pick(dict(options)), RobustnessOptions.pick(dict(options))
+    refuse_other_keywords(options, robustness)
+    encode_options, study_options = EncodeOptions.pick(options), RobustnessOptions.pick(options)
     if queries is not None:
         check_dataset(queries)
         study_options = replace(study_options, image_text=study_options.image_text or MEAN)
