@@ -151,7 +151,7 @@ def test_reader_options_of_any_kind(study: Path, call: Call, tmp_path: Path) -> 
     (tmp_path / "test_caps.txt").write_text("a b c\nd e f\n")
     numbers = ("data", "describe", "precomputed", "-D", f"folder={tmp_path}", "--split", "test", "-D")
     assert call(*numbers, "captions_per_image=1").code == 0
-    assert "an integer" in call(*numbers, "captions_per_image=one").err
+    assert "a whole number" in call(*numbers, "captions_per_image=one").err
 
 
 @pytest.mark.parametrize(

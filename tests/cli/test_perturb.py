@@ -73,7 +73,7 @@ def test_all_are_listed(call: Call) -> None:
     [
         (["--name", "char_swp"], 2, "did you mean char_swap"),
         (["--name", "char_swap", "--option", "k"], 2, "not KEY=VALUE"),
-        (["--name", "char_swap", "--option", "k=two"], 2, "an integer"),
+        (["--name", "char_swap", "--option", "k=two"], 2, "a whole number"),
         (["--name", "char_swap", "--option", "k=1", "--option", "k=2"], 2, "given twice"),
         (["--name", "distraction_true", "--option", "k=2"], 2, "no option 'k'"),
         (["--name", "blur@3"], 2, "pass -o"),

@@ -42,7 +42,7 @@ def test_unknown_reader_and_options(tmp_path: Path) -> None:
         load_dataset("coco")
     with pytest.raises(UsageError, match=r"the option 'captions' is \['x.json'\](.|\n)*give it a path"):
         load_dataset("coco", captions=["x.json"])
-    with pytest.raises(UsageError, match=r"the option 'captions_per_image' is '5'(.|\n)*an integer"):
+    with pytest.raises(UsageError, match=r"the option 'captions_per_image' is '5'(.|\n)*a whole number"):
         load_dataset("precomputed", folder=tmp_path, split="test", captions_per_image="5")
 
 

@@ -102,7 +102,7 @@ def test_options_are_typed_and_documented(reader: str, sample: Sample, tmp_path:
     options = reader_options(reader)
     assert list(options) == list(inspect.signature(function).parameters)
     for option in options.values():
-        assert option.types, f"{reader}: {option.name} is not of plain types"
+        assert option.type.only_plain, f"{reader}: {option.name} is not of plain types"
         assert option.help, f"{reader}: {option.name} is not explained in the docstring"
         assert option.accepts(option.default) or option.is_required
     for name, value in sample.options(tmp_path).items():
@@ -151,7 +151,7 @@ class TestOptions:
         assert reader_options("karpathy")["restval"].parse("Yes") is True
         assert reader_options("coco")["split"].parse("2017") == "2017"
         assert reader_options("coco")["captions"].parse("c.json") == "c.json"
-        with pytest.raises(UsageError, match=r"captions_per_image = 'many'(.|\n)*an integer") as caught:
+        with pytest.raises(UsageError, match=r"captions_per_image = 'many'(.|\n)*a whole number") as caught:
             reader_options("precomputed")["captions_per_image"].parse("many")
         assert caught.value.option == "captions_per_image"
 
@@ -162,7 +162,7 @@ class TestOptions:
         assert not count.accepts("5")
         assert restval.accepts(False)
         assert not restval.accepts(1)
-        assert (count.expected, restval.expected) == ("an integer", "true or false")
+        assert (count.expected, restval.expected) == ("a whole number", "true or false")
 
     def test_a_path_has_the_options_of_all_readers_it_may_lead_to(self) -> None:
         options = reader_options("captions.json")

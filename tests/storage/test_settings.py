@@ -6,13 +6,14 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from types import FrameType
 from typing import Any
 
 import pytest
 
-from crosslens.core import InputError, Options, option
-from crosslens.storage import SettingsFile, parse_value, typed
+from crosslens.core import InputError, Options, ValueType, option
+from crosslens.storage import SettingsFile
 from crosslens.storage.settings import key_lines
 
 
@@ -99,13 +100,37 @@ def test_twice_as_many_tables_take_twice_as_long() -> None:
     assert many < 2.1 * few
 
 
-def test_words_and_values_of_a_type() -> None:
-    assert [parse_value(text, kind) for text, kind in (("3", int), ("1e3", float), ("Yes", bool), ("0", bool))] == [
-        3, 1000.0, True, False,
-    ]  # fmt: skip
+def test_texts_and_values_of_a_type() -> None:
+    kinds: tuple[tuple[str, Any], ...] = (("3", int), ("1e3", "float"), ("Yes", bool), ("0", bool))
+    assert [ValueType.of(kind).read(text) for text, kind in kinds] == [3, 1000.0, True, False]
     for text, kind in (("3.5", int), ("many", float), ("maybe", bool)):
         with pytest.raises(ValueError, match=text):
-            parse_value(text, kind)
-    assert typed(3, float) == 3.0
-    assert typed(10**400, float) is None
-    assert typed(True, int) is None
+            ValueType.of(kind).read(text)
+    assert ValueType.of(float).convert(3) == 3.0
+    assert ValueType.of(float).convert(10**400) is None
+    assert ValueType.of(int).convert(True) is None
+    assert ValueType.of(bool).convert(1) is None
+    assert ValueType.of("int | str").convert("mean") == "mean"
+    assert ValueType.of(tuple[str, ...]).convert("a") == ("a",)
+    assert ValueType.of("tuple[float, ...]").convert([1, 0.5]) == (1.0, 0.5)
+    assert ValueType.of("tuple[float, ...]").convert(["a"]) is None
+
+
+@pytest.mark.parametrize(
+    ("annotation", "declared"),
+    [
+        ("int", ValueType((int,))),
+        (str | None, ValueType((str,), optional=True)),
+        ("str | pathlib.Path | None", ValueType((str, Path), optional=True)),
+        ("Cache | str | Path | bool | None", ValueType((str, Path, bool), only_plain=False, optional=True)),
+        ("str | Sequence[str] | None", ValueType((str,), only_plain=False, optional=True)),
+        ("Sequence[int]", ValueType((int,), several=True)),
+        ("tuple[float, float] | None", ValueType((float,), several=True, length=2, optional=True)),
+        ("tuple[Path, ...]", ValueType((Path,), several=True)),
+        ("Mapping[str, int] | None", ValueType((), only_plain=False, optional=True)),
+        ("<object at 0x7f>", ValueType((), only_plain=False)),
+        (None, ValueType((), only_plain=False, optional=True)),
+    ],
+)
+def test_types_of_an_annotation(annotation: Any, declared: ValueType) -> None:
+    assert ValueType.of(annotation) == declared

@@ -6,7 +6,6 @@ Commands that take several datasets take each as one word: a path, or a reader w
 
 from __future__ import annotations
 
-import inspect
 import shlex
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -22,7 +21,6 @@ import crosslens.values as value_types
 from crosslens.cli.flags import Flags
 from crosslens.core import InputError, Options, UsageError, option
 from crosslens.data import KnownDataset
-from crosslens.storage import NOUNS, parse_value, plain_types
 
 DATASET_WORDS = '"NAME KEY=VALUE …"|PATH'
 """The metavar of options that name a dataset in one word."""
@@ -208,12 +206,3 @@ def key_values(flag: str, pairs: Sequence[str], example: str, known: dict[str, s
             raise UsageError(f"the option {key!r} is given twice", fix="drop one of the two")
         values[key] = value
     return values
-
-
-def typed(name: str, value: str, parameter: inspect.Parameter | None) -> Any:
-    """The value as the type that a parameter declares; as it is where it declares a text, or nothing."""
-    kinds = () if parameter is None else plain_types(parameter.annotation)
-    try:
-        return parse_value(value, *kinds)
-    except ValueError as error:
-        raise UsageError(f"{name} = {value!r}", fix=f"{name} must be {NOUNS[kinds[0]]}") from error

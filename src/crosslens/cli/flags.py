@@ -23,6 +23,7 @@ from crosslens.core import (
     Options,
     Spelling,
     UsageError,
+    ValueType,
     check_number,
     declarations,
     load_plugin,
@@ -67,7 +68,6 @@ IMAGE_TEXT = "For {} of texts: an image is the mean of its captions' vectors (me
 _ENGINE_FLAGS = tuple(f"--{name.replace('_', '-')}" for name in declarations(EngineOptions))
 _METAVARS = {int: "N", float: "NUMBER", str: "NAME", Path: "FILE"}
 """What a flag's value is called where its option does not say."""
-_TYPES = {"str": str, "Path": Path, "int": int, "float": float, "bool": bool}
 _PYTHON_NAMES: dict[str, tuple[str, ...]] = {
     "relevance": ("qrels",),
     "runs": ("run",),
@@ -315,14 +315,11 @@ def _declaration(annotation: Any) -> Declaration | None:
 
 def _flag_type(annotation: str) -> Any:
     """What a flag holds, from the annotation of its field: the first type of a union that can be typed in."""
-    outer = set(re.findall(r"\w+", re.sub(r"\[.*?\]", "", annotation)))
-    for name, kind in _TYPES.items():
-        if name in outer:
-            return kind
-    inner = next(_TYPES[name] for name in re.findall(r"\w+", annotation) if name in _TYPES)
-    if re.search(r"tuple\[(\w+), \1\]", annotation):  # exactly two values
-        return tuple[inner, inner]  # type: ignore[valid-type]
-    return list[inner]  # type: ignore[valid-type]
+    declared = ValueType.of(annotation)
+    kind = declared.kinds[0]
+    if not declared.several:
+        return kind
+    return list[kind] if declared.length is None else tuple[(kind,) * declared.length]  # type: ignore[valid-type]
 
 
 def _switch_name(flag: str) -> str:

@@ -142,3 +142,4 @@ from crosslens.core.user_code import (
     plugin_hashes as plugin_hashes,
     wrong_code as wrong_code,
 )
+from crosslens.core.value_types import ValueType as ValueType

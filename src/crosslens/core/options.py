@@ -17,11 +17,11 @@ import inspect
 import operator
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import Field, dataclass, field, fields, replace
-from numbers import Integral, Real
 from types import MappingProxyType
 from typing import Any, Self, TypeVar
 
 from crosslens.core.errors import UnknownNameError, UsageError
+from crosslens.core.value_types import ValueType
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -231,13 +231,13 @@ def refuse_unknown(arguments: Iterable[str], known: Iterable[str]) -> None:
 
 def check_number(name: str, value: Any, annotation: str) -> None:
     """Raise unless a number is one, and of a size that arrays and files can hold."""
-    types = {part.strip() for part in annotation.split("|")} - {"None"}
-    if value is None or types not in ({"int"}, {"float"}):
+    declared = ValueType.of(annotation)
+    if value is None or declared.several or not declared.only_plain or declared.kinds not in ((int,), (float,)):
         return
-    kind, noun = (Integral, "a whole number") if types == {"int"} else (Real, "a number")
-    if not isinstance(value, kind) or isinstance(value, bool):
+    noun = declared.noun
+    if not declared.accepts(value):
         raise UsageError(f"{name} is {value!r:.60}", fix=f"{name} must be {noun}", option=name)
-    if not -_LARGEST <= value <= _LARGEST:  # type: ignore[operator]  # NaN, too
+    if not -_LARGEST <= value <= _LARGEST:  # NaN, too
         fix = f"{name} must be {noun} of at most {_LARGEST:,}"
         raise UsageError(f"{name} is {shown(value)}", fix=fix, option=name)
 

@@ -8,60 +8,60 @@ from __future__ import annotations
 
 import difflib
 import inspect
-import os
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from numbers import Integral, Real
 from pathlib import Path
-from typing import Any, get_args, get_type_hints
+from typing import Any, get_type_hints
 
-from crosslens.core import Entry, InputError, Registry, UnknownNameError, UsageError, call_function, reading, wrong_code
+from crosslens.core import (
+    Entry,
+    InputError,
+    Registry,
+    UnknownNameError,
+    UsageError,
+    ValueType,
+    call_function,
+    reading,
+    wrong_code,
+)
 from crosslens.data.files import existing_file, format_suffix, read_json, read_lines
 from crosslens.data.known import DATA_FOLDER, KNOWN, find_known, is_known, known_dataset, require_captions
 from crosslens.data.variants import EXTRA_IMAGES, read_image_names
-from crosslens.storage import HEADER_FILE, NOUNS, being_written, parse_value, plain_types, read_whole
+from crosslens.storage import HEADER_FILE, being_written, read_whole
 from crosslens.values import Dataset
 
 Reader = Callable[..., Dataset]
 
-_ACCEPTED: dict[type, type | tuple[type, ...]] = {str: str, int: Integral, float: Real, bool: bool}
-
 
 @dataclass(frozen=True)
 class ReaderOption:
-    """An option of a reader.
-
-    ``types`` are those of ``str``, ``int``, ``float`` and ``bool`` that a value may have; none where the reader
-    declares a type of its own, which only the reader can check. A path is a ``str`` with ``is_path`` set.
-    """
+    """An option of a reader; a value of a type that is not plain only the reader can check."""
 
     name: str
-    types: tuple[type, ...]
+    type: ValueType
     default: Any
     is_required: bool
-    is_path: bool
     help: str
 
     @property
+    def is_path(self) -> bool:
+        return Path in self.type.kinds
+
+    @property
     def expected(self) -> str:
-        return "a path" if self.is_path else " or ".join(NOUNS[kind] for kind in self.types)
+        return "a path" if self.is_path else self.type.noun
 
     def accepts(self, value: Any) -> bool:
-        """Whether the value is of one of the option's types; True and False are no numbers."""
-        if not self.types or (value is None and not self.is_required):
-            return True
-        if self.is_path and isinstance(value, os.PathLike):
-            return True
-        return any(
-            isinstance(value, _ACCEPTED[kind]) and (kind is bool or not isinstance(value, bool)) for kind in self.types
-        )
+        """Whether the value is of one of the option's types."""
+        is_checked = self.type.only_plain and not self.type.several and (value is not None or self.is_required)
+        return not is_checked or self.type.accepts(value) or (self.is_path and isinstance(value, str))
 
     def parse(self, text: str) -> Any:
         """A value written as text, as on a command line."""
         try:
-            return parse_value(text, *self.types)
+            return self.type.read(text) if self.type.only_plain else text
         except ValueError:
             problem = f"the reader option {self.name} = {text!r}"
             raise UsageError(problem, fix=f"give it {self.expected}", option=self.name) from None
@@ -97,9 +97,9 @@ class ReaderRegistry(Registry[Reader]):
             options = {}
             for option, parameter in inspect.signature(reader).parameters.items():
                 hint, is_required = hints.get(option), parameter.default is parameter.empty
-                default, is_path = None if is_required else parameter.default, Path in (hint, *get_args(hint))
-                explanation = explained.get(option, "")
-                options[option] = ReaderOption(option, plain_types(hint), default, is_required, is_path, explanation)
+                default = None if is_required else parameter.default
+                kind, explanation = ValueType.of(hint), explained.get(option, "")
+                options[option] = ReaderOption(option, kind, default, is_required, explanation)
             return super(ReaderRegistry, self).register(name, options=options, **details)(reader)
 
         return enrol
@@ -125,7 +125,7 @@ def _by_prefix(source: str) -> Entry[Reader] | None:
     return next(matching, None) if colon and name and not name.startswith("//") else None
 
 
-_FOLDER_OPTION = ReaderOption(DATA_FOLDER, (str,), None, False, True, "The folder below which the dataset is.")
+_FOLDER_OPTION = ReaderOption(DATA_FOLDER, ValueType.of(Path), None, False, "The folder below which the dataset is.")
 """What every known dataset takes, besides the options of its readers."""
 
 

@@ -22,6 +22,7 @@ from crosslens.core import (
     Text,
     UnknownNameError,
     UsageError,
+    ValueType,
     argument,
 )
 from crosslens.data import read_text
@@ -31,7 +32,7 @@ from crosslens.pipeline.comparison import compare
 from crosslens.pipeline.requirement_grammar import Requirement, parse_requirement
 from crosslens.pipeline.robustness_study.study import ROBUSTNESS_FILE, Robustness, folder_name
 from crosslens.pipeline.robustness_study.variants import ORIGINAL
-from crosslens.storage import HEADER_FILE, SettingsFile, json_form, read_header, typed
+from crosslens.storage import HEADER_FILE, SettingsFile, json_form, read_header
 from crosslens.values import RUN_FILE, MetricValues, Run, split_name
 
 ROBUSTNESS = "robustness"
@@ -371,7 +372,7 @@ def read_requirements(file: str | Path) -> list[Requirement]:
     """The requirements in a TOML file: ``require = ["t2i/Hit@1 >= 0.6", …]``."""
     settings = SettingsFile.parse(read_text(Path(file)), file)
     settings.refuse_unknown((), settings.content, (_KEY,))
-    entries = typed(settings.content.get(_KEY), tuple[str, ...])
+    entries = ValueType.of(tuple[str, ...]).convert(settings.content.get(_KEY))
     if not entries:
         fix = f'write {_KEY} = ["t2i/Hit@1 >= 0.6"]'
         raise settings.fail((_KEY,), f"{_KEY} is not a list of texts", "one or more requirements", fix)

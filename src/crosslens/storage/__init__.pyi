@@ -110,16 +110,7 @@ from crosslens.storage.remote import (
     require_openable as require_openable,
 )
 from crosslens.storage.resumable import ResumableFolder as ResumableFolder
-from crosslens.storage.settings import (
-    BARE_KEY as BARE_KEY,
-    EXPECTED as EXPECTED,
-    NOUNS as NOUNS,
-    SettingsFile as SettingsFile,
-    parse_toml as parse_toml,
-    parse_value as parse_value,
-    plain_types as plain_types,
-    typed as typed,
-)
+from crosslens.storage.settings import BARE_KEY as BARE_KEY, SettingsFile as SettingsFile, parse_toml as parse_toml
 from crosslens.storage.trust import (
     NamedCode as NamedCode,
     TrustCode as TrustCode,

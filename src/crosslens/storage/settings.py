@@ -8,30 +8,17 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from contextlib import suppress
 from dataclasses import MISSING, dataclass, field, fields
-from functools import cache
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, TypeVar, get_type_hints
+from typing import Any, TypeVar
 
-from crosslens.core import CrosslensError, InputError, UnknownNameError, reading
-from crosslens.storage.input_files import is_finite_number, parse_json
+from crosslens.core import CrosslensError, InputError, UnknownNameError, ValueType, reading
+from crosslens.storage.input_files import parse_json
 
 O = TypeVar("O")  # noqa: E741
 KeyPath = tuple[str | int, ...]
 """Tables and key, from the outermost; a table of an array has its number, from 0."""
-
-EXPECTED: dict[Any, str] = {
-    str: 'a text in quotes, for example "value"',
-    int: "a whole number, for example 10",
-    float: "a number, for example 0.95",
-    bool: "true or false",
-    tuple[str, ...]: 'a list of texts, for example ["first", "second"]',
-    tuple[float, ...]: "a list of numbers, for example [0.5, 0.95]",
-    int | str: 'a whole number, or a text in quotes, for example "mean"',
-}
-"""Type of a setting → what may be written."""
 
 BARE_KEY = r"[A-Za-z0-9_-]+"
 _PART = rf"(?:{BARE_KEY}|\"[^\"]*\"|'[^']*')"
@@ -89,45 +76,6 @@ def _parts(dotted: str) -> KeyPath:
     return tuple(part.strip("\"'") for part in re.findall(_PART, dotted))
 
 
-def typed(value: Any, kind: Any) -> Any:
-    """The value as one of the types of :data:`EXPECTED`, or None where it is something else.
-
-    A single text is a list with one entry.
-    """
-    if kind is float and isinstance(value, int) and not isinstance(value, bool):
-        return float(value) if is_finite_number(value) else None
-    if kind in (tuple[str, ...], tuple[float, ...]):
-        value = [value] if isinstance(value, str) else value
-        entries = [typed(entry, kind.__args__[0]) for entry in value] if isinstance(value, list | tuple) else [None]
-        return None if None in entries else tuple(entries)
-    return value if isinstance(value, kind) and isinstance(value, bool) == (kind is bool) else None
-
-
-_TRUTH = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
-
-
-NOUNS = {str: "a text", int: "an integer", float: "a number", bool: "true or false"}
-"""The types that a value written as a text may have, and what each is called."""
-
-
-def plain_types(annotation: Any) -> tuple[type, ...]:
-    """Which of ``NOUNS`` an annotation allows, a path being a text; none where it allows another type, too."""
-    written = annotation.__name__ if isinstance(annotation, type) else str(annotation)
-    names = {part.strip().rpartition(".")[2] for part in written.split("|")} - {"None"}
-    kinds = tuple(kind for kind in NOUNS if {kind.__name__, "Path" if kind is str else ""} & names)
-    return kinds if names <= {"Path", *(kind.__name__ for kind in kinds)} else ()
-
-
-def parse_value(text: str, *kinds: type) -> Any:
-    """A text as the first of these types that can hold it; ``ValueError`` where none can. Without types, as it is."""
-    if not kinds or str in kinds:
-        return text
-    for kind in kinds:
-        with suppress(ValueError, KeyError):
-            return _TRUTH[text.lower()] if kind is bool else kind(text)
-    raise ValueError(text)
-
-
 @dataclass(frozen=True)
 class SettingsFile:
     """The content of a file, with the lines of its keys where it is TOML; messages name ``file`` if it is known."""
@@ -178,10 +126,11 @@ class SettingsFile:
                 raise self.fail((*table, key), f"unknown key {key!r}{where}", fix=fix)
 
     def value(self, path: KeyPath, value: Any, kind: Any) -> Any:
-        """The value of a key, of one of the types of :data:`EXPECTED`."""
-        checked = typed(value, kind)
+        """The value of a key, of a type that can be written."""
+        expected = ValueType.of(kind)
+        checked = expected.convert(value)
         if checked is None:
-            raise self.fail(path, f"{path[-1]} = {value!r:.60}", EXPECTED[kind])
+            raise self.fail(path, f"{path[-1]} = {value!r:.60}", expected.expected)
         return checked
 
     def options(self, kind: type[O], path: str | KeyPath, table: Mapping[str, Any] | None = None) -> O:
@@ -193,16 +142,16 @@ class SettingsFile:
             table = self.table(path)
             path = (path,)
         table = table or {}
-        types, required = _declared(kind)  # type: ignore[arg-type]
+        types = {entry.name: entry.type for entry in fields(kind)}  # type: ignore[arg-type]
+        required = [entry.name for entry in fields(kind) if entry.default is entry.default_factory is MISSING]  # type: ignore[arg-type]
         self.refuse_unknown(path, table, types)
         for key in required:
             if key not in table:
                 raise self.fail(path, f"[{path[0]}] has no {key}", fix=f"write its {key}")
         values = {}
         for key, value in table.items():
-            hint, optional = types[key]
-            if not optional or value is not None:  # JSON writes null for what is left out
-                values[key] = self.value((*path, key), value, hint)
+            if value is not None or not ValueType.of(types[key]).optional:  # JSON writes null for what is left out
+                values[key] = self.value((*path, key), value, types[key])
         for key in values:
             try:
                 kind(**{name: values[name] for name in (*required, key)})
@@ -210,14 +159,3 @@ class SettingsFile:
                 wrong = error.option if error.option in types else key  # it may be one of those without a default
                 raise self.fail((*path, wrong), error.problem, fix=error.fix) from error
         return kind(**values)
-
-
-@cache
-def _declared(kind: type[Any]) -> tuple[dict[str, tuple[Any, bool]], list[str]]:
-    """The type of each option of a class and whether it may be None; and those without a default."""
-    hints = get_type_hints(kind)
-    types = {
-        key: next((known, hint != known) for known in EXPECTED if hint in (known, known | None))
-        for key, hint in hints.items()
-    }
-    return types, [entry.name for entry in fields(kind) if entry.default is entry.default_factory is MISSING]

@@ -17,11 +17,9 @@ from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Any
 
-from crosslens.core import Entry, InputError, Options, UnknownNameError, UsageError, option
+from crosslens.core import Entry, InputError, Options, UnknownNameError, UsageError, ValueType, option
 from crosslens.data import read_text
-from crosslens.storage import EXPECTED, SettingsFile, TrustCode, named_by, parse_json, require_openable, trusting, typed
-
-_TYPES = {kind.__name__: kind for kind in (int, float, str, bool)}
+from crosslens.storage import SettingsFile, TrustCode, named_by, parse_json, require_openable, trusting
 
 
 def call_registered(entry: Entry[Any], settings: Mapping[str, Any], *leading: Any, table: str, source: str) -> Any:
@@ -81,8 +79,9 @@ def check_settings(entry: Entry[Any], settings: Mapping[str, Any], *, table: str
 
 def check_type(name: str, value: Any, annotation: str, source: str) -> None:
     """Raise unless a value read from TOML is of the annotated type; other annotations accept everything."""
-    if annotation in _TYPES and typed(value, _TYPES[annotation]) is None:
-        raise InputError(f"{name} is {value!r:.60}", file=source, expected=EXPECTED[_TYPES[annotation]])
+    declared = ValueType.of(annotation)
+    if declared.only_plain and declared.convert(value) is None:
+        raise InputError(f"{name} is {value!r:.60}", file=source, expected=declared.expected)
 
 
 def _line(source: str, table: str, name: str | None) -> str | None:

@@ -24,12 +24,13 @@ from crosslens.encode import (
     InvalidAnswer,
     Message,
     Reading,
+    ValueType,
     answers_of,
     parse_answer,
     picture_file_url,
     read_address,
 )
-from crosslens.storage import derive_seed, parse_value
+from crosslens.storage import derive_seed
 
 REVISION = "1"
 """Changed with every change of these texts: answers to other prompts are other answers."""
@@ -133,7 +134,7 @@ _REPAIR = (
 _MAX_DESCRIPTIONS = 1000
 _MOST_REPEATED = 4000  # characters of an unusable answer that are sent back to the model
 _OPTIONS: dict[str, Reading] = {
-    "pictures": Reading(lambda text: parse_value(text, bool), "true or false"),
+    "pictures": Reading(ValueType.of(bool).read, "true or false"),
     "workers": WORKERS,
     "max_descriptions": Reading(int, "a whole number", 1, 1_000_000),
 }

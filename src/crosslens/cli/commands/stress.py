@@ -21,10 +21,10 @@ from crosslens.analyze import CaseOptions, JudgingOptions
 from crosslens.cli.answers import Write, check_tables, write_table, wrote
 from crosslens.cli.commands.evaluate import encoding_of
 from crosslens.cli.console import check_outputs, print_note, print_notes, progress_bar
-from crosslens.cli.datasets import DATASET_WORDS, QUERIES, DatasetOptions, key_values, load_dataset_words, typed
+from crosslens.cli.datasets import DATASET_WORDS, QUERIES, DatasetOptions, key_values, load_dataset_words
 from crosslens.cli.flags import ColumnOptions, Flags, Overwrite, Threads, command, output_option, recorded_command
 from crosslens.cli.stored_runs import drops_by_column, named_tables
-from crosslens.core import Options, UsageError, option
+from crosslens.core import Options, UsageError, ValueType, option
 from crosslens.encode import EncodeOptions
 from crosslens.engine import EngineOptions
 from crosslens.pipeline import RobustnessOptions
@@ -244,8 +244,15 @@ def perturbation_options(pairs: Sequence[str], names: Sequence[str]) -> dict[str
     for name in names:
         known |= perturbations.options_of(perturbations.PERTURBATIONS[name])
     spelled = [f"{key.replace('-', '_')}{equals}{value}" for key, equals, value in (p.partition("=") for p in pairs)]
-    values = key_values("--option", spelled, "k=2")
-    return {key: typed(f"the option {key}", value, known.get(key)) for key, value in values.items()}
+    values: dict[str, Any] = key_values("--option", spelled, "k=2")
+    for key in values.keys() & known.keys():
+        declared = ValueType.of(known[key].annotation)
+        try:
+            values[key] = declared.read(values[key])
+        except ValueError as error:
+            problem = f"the option {key} = {values[key]!r}"
+            raise UsageError(problem, fix=f"the option {key} must be {declared.noun}") from error
+    return values
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ from crosslens.core import (
     FormatVersionError,
     InputError,
     UnknownNameError,
+    ValueType,
     argument,
     declarations,
     is_plugin_loaded,
@@ -38,17 +39,7 @@ from crosslens.encode import ONE_SOURCE, excluding_sources, given_sources, map_p
 from crosslens.pipeline.options import EvaluateOptions
 from crosslens.pipeline.protocol import PROTOCOLS
 from crosslens.pipeline.recipe.options import NAMED_INPUTS, InputOptions, ModelOptions, RerankOptions, parse_named_input
-from crosslens.storage import (
-    BARE_KEY,
-    EXPECTED,
-    SettingsFile,
-    TrustCode,
-    file_fingerprint,
-    named_by,
-    require_trust,
-    trusting,
-    typed,
-)
+from crosslens.storage import BARE_KEY, SettingsFile, TrustCode, file_fingerprint, named_by, require_trust, trusting
 
 VERSION = 1
 SOURCE_KEYS = ("model", "items", "rerank_model", "pictures", "similarities", "plugins", "corpus", "queries")
@@ -111,8 +102,7 @@ def _dataset(page: SettingsFile, base: Path, table: str) -> dict[str, Any]:
     page.value((table, EXTRA_IMAGES), content.get(EXTRA_IMAGES, ""), str)
     for key, value in content.items():
         if key in options and not options[key].accepts(value):
-            expected = " or ".join(EXPECTED[kind] for kind in options[key].types)
-            raise page.fail((table, key), f"{key} = {value!r}", expected)
+            raise page.fail((table, key), f"{key} = {value!r}", options[key].type.expected)
     return _as_tuples(content)
 
 
@@ -157,7 +147,7 @@ class Recipe:
         tables = ("dataset", "queries", "inputs", "model", "rerank", "options", "fingerprints")
         page.refuse_unknown((), page.content, ("version", "name", "plugins", *tables))
         version = page.content.get("version", VERSION)
-        if typed(version, int) is None or version < 1:
+        if not ValueType.of(int).accepts(version) or version < 1:
             raise page.fail(("version",), f"version = {version!r}", f"the number {VERSION}")
         if version > VERSION:
             raise NewerRecipeError(
@@ -186,7 +176,7 @@ class Recipe:
         _check_names(page, recipe.options)
         page.refuse_unknown(("fingerprints",), hashes, ("dataset", *declarations(InputOptions), *SOURCE_KEYS))
         for key, value in hashes.items():
-            if typed(value, tuple[str, ...]) is None:
+            if ValueType.of(tuple[str, ...]).convert(value) is None:
                 raise page.fail(("fingerprints", key), f"{key} = {value!r}", "the hash that crosslens wrote there")
         if conflict := recipe.conflict(lambda key: _SPELLED.get(key, key)):
             where, problem, fix = conflict

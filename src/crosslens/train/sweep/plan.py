@@ -14,10 +14,10 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from crosslens.core import ABSENT, CrosslensError, MissingExtraError, UnknownNameError, UsageError, argument
+from crosslens.core import ABSENT, CrosslensError, MissingExtraError, UnknownNameError, UsageError, ValueType, argument
 from crosslens.engine import torch_device
 from crosslens.similarity import load_similarity
-from crosslens.storage import fingerprint, parse_value, plain_types
+from crosslens.storage import fingerprint
 from crosslens.train.captions import BatchPlan, CaptionVocabulary, pretrained_of
 from crosslens.train.evaluation import TrainingMetrics
 from crosslens.train.features import FEATURE_SETS, TrainingData, load_features
@@ -37,7 +37,6 @@ from crosslens.train.trainer import training_key
 RECIPE, LOSS = "recipe", "loss"
 ENTRIES = {"phi": "str", "text_model": "str", "least_count": "int"}
 """Entries of a recipe outside its tables, and their types."""
-_NOUNS = {int: "a whole number", float: "a number", bool: "true or false"}
 _WEIGHT = "weight"
 
 
@@ -136,13 +135,14 @@ def model_entry(recipe: TrainingRecipe) -> Any:
 
 def read_value(text: str, annotation: str) -> Any:
     """A value as its setting's type has it; of another type than these, what it looks like."""
-    kinds = plain_types(annotation)
+    declared = ValueType.of(annotation)
+    is_known = declared.only_plain and not declared.several
     with suppress(ValueError):
-        if kinds != (bool,) or text in ("true", "false"):  # as in a recipe
-            return parse_value(text, *(kinds or _NOUNS))
-    if not kinds:
+        if declared.kinds != (bool,) or text in ("true", "false"):  # as in a recipe
+            return (declared if is_known else ValueType((int, float, bool))).read(text)
+    if not is_known:
         return text
-    raise UsageError(f"{text!r:.60} is not {_NOUNS[kinds[0]]}", fix=f"write {_NOUNS[kinds[0]]}")
+    raise UsageError(f"{text!r:.60} is not {declared.noun}", fix=f"write {declared.noun}")
 
 
 @dataclass(frozen=True)
