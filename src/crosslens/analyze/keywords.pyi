@@ -4,8 +4,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TypedDict
 
-from crosslens.core import Dataset, Notify
+from crosslens.core import Notify
 from crosslens.encode import Cache
+from crosslens.values import Dataset
 
 class DiscriminabilityKeywords(TypedDict, total=False):
     k: int

@@ -5,8 +5,10 @@ from pathlib import Path
 from typing import Any, TypedDict
 
 from crosslens.build import CleaningSettings, DecisionLog, Generator, GrammarCheck, SelectionSettings, VerificationSheet
-from crosslens.core import Dataset, Embeddings, Notify, Progress
+from crosslens.core import Notify
 from crosslens.encode import Cache, Encoder
+from crosslens.engine import Progress
+from crosslens.values import Dataset, Embeddings
 
 class ImpKeywords(TypedDict, total=False):
     text_encoder: str | Encoder | None

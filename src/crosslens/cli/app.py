@@ -179,7 +179,7 @@ for _names in HEADINGS.values():
 
 
 # typer carries its own copy of click or uses the installed one, depending on its version: ask it, not click.
-_ClickError: type[Exception] = typer.BadParameter.__mro__[2]
+_ClickError: type[Exception] = next(kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "ClickException")
 
 
 _COMPLETE = "_CROSSLENS_COMPLETE"

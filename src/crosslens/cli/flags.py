@@ -319,7 +319,7 @@ def _flag_type(annotation: str) -> Any:
     kind = declared.kinds[0]
     if not declared.several:
         return kind
-    return list[kind] if declared.length is None else tuple[(kind,) * declared.length]  # type: ignore[valid-type]
+    return list[kind] if declared.length is None else tuple[kind, kind]  # type: ignore[valid-type]
 
 
 def _switch_name(flag: str) -> str:

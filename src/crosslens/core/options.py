@@ -172,10 +172,10 @@ class AcceptedKeyword:
 def accepts_options(*sources: type[Options] | tuple[type[Options], str] | Callable[..., Any]) -> Callable[[F], F]:
     """Decorate a function whose ``**options: Unpack[SomeKeywords]`` are the fields of options classes.
 
-    Beside a class may stand the names of the fields that are meant; of another function it is the keywords. The
-    signature lists them with their defaults, the docstring with their help texts, and
-    ``scripts/generate_reference.py`` writes ``SomeKeywords``, for editors and type checkers, into ``keywords.pyi`` of
-    the package. A keyword that the function names itself is its own.
+    Beside a class may stand the names of the fields that are meant; of another function, or of a class without options,
+    it is the parameters with a default. The signature lists them with their defaults, the docstring with their help
+    texts, and ``scripts/generate_reference.py`` writes ``SomeKeywords``, for editors and type checkers, into
+    ``keywords.pyi`` of the package. A keyword that the function names itself is its own.
     """
 
     def decorate(function: F) -> F:
@@ -201,10 +201,10 @@ def accepts_options(*sources: type[Options] | tuple[type[Options], str] | Callab
 
 def _keywords_of(source: Any) -> Iterator[AcceptedKeyword]:
     kind, names = source if isinstance(source, tuple) else (source, None)
-    if not isinstance(kind, type):
+    if not (isinstance(kind, type) and issubclass(kind, Options)):
         for parameter in inspect.signature(kind).parameters.values():
-            if parameter.kind is parameter.KEYWORD_ONLY:
-                yield AcceptedKeyword(parameter, kind.__module__)
+            if parameter.default is not parameter.empty:
+                yield AcceptedKeyword(parameter.replace(kind=parameter.KEYWORD_ONLY), kind.__module__)
         return
     for entry in fields(kind):
         if "option" in entry.metadata and (names is None or entry.name in names.split()):

@@ -4,9 +4,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypedDict
 
-from crosslens.core import Notify, Progress, Relevance
+from crosslens.core import Notify
 from crosslens.encode import Cache, Summariser, TextOnly
+from crosslens.engine import Progress
 from crosslens.similarity import CacheChoice
+from crosslens.values import Relevance
 
 class AgreementKeywords(TypedDict, total=False):
     ground_truth: Relevance | None
@@ -122,3 +124,12 @@ class RobustnessKeywords(TypedDict, total=False):
     image_folder: str | Path | None
     skip_bad: bool
     notify: Notify
+
+class WorkloadKeywords(TypedDict, total=False):
+    device: str
+    nodes: int
+    precision: str
+    depth: int
+    queries: int | None
+    network: float
+    storage: float

@@ -4,8 +4,10 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TypedDict
 
-from crosslens.core import Notify, Progress, TrustCode
+from crosslens.core import Notify
 from crosslens.encode import Cache, EncodeOptions
+from crosslens.engine import Progress
+from crosslens.storage import TrustCode
 
 class AuditKeywords(TypedDict, total=False):
     quick: bool

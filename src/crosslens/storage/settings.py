@@ -142,7 +142,7 @@ class SettingsFile:
             table = self.table(path)
             path = (path,)
         table = table or {}
-        types = {entry.name: entry.type for entry in fields(kind)}  # type: ignore[arg-type]
+        types: dict[str, Any] = {entry.name: entry.type for entry in fields(kind)}  # type: ignore[arg-type]
         required = [entry.name for entry in fields(kind) if entry.default is entry.default_factory is MISSING]  # type: ignore[arg-type]
         self.refuse_unknown(path, table, types)
         for key in required:

@@ -17,14 +17,13 @@ from crosslens.build.generators.protocol import (
     Request,
     folded,
 )
-from crosslens.core import InputError, Notify, argument, printable
+from crosslens.core import InputError, Notify, ValueType, argument, printable
 from crosslens.encode import (
     WORKERS,
     Endpoint,
     InvalidAnswer,
     Message,
     Reading,
-    ValueType,
     answers_of,
     parse_answer,
     picture_file_url,

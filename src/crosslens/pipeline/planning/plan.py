@@ -12,14 +12,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
-from crosslens.core import InputError, Presented, Section, Table, Text, UnknownNameError, UsageError
+from crosslens.core import InputError, Presented, Section, Table, Text, UnknownNameError, UsageError, accepts_options
 from crosslens.metrics import format_count
 from crosslens.rank import device_blocks, device_item_bytes, part_height, task_blocks
 from crosslens.storage import FloatArray, atomic_file, cache_folder, parse_json, read_json_file, require_entries
+
+if TYPE_CHECKING:
+    from crosslens.pipeline.keywords import WorkloadKeywords
 
 FORMAT = 1
 HOST = "cpu"
@@ -361,18 +364,7 @@ class EvaluationPlan(Presented):
         return {**asdict(self), "seconds": self.seconds, "notes": list(self.notes)}
 
 
-class WorkloadKeywords(TypedDict, total=False):
-    """The keywords of :class:`Workload`."""
-
-    device: str
-    nodes: int
-    precision: str
-    depth: int
-    queries: int | None
-    network: float
-    storage: float
-
-
+@accepts_options(Workload)
 def plan_evaluation(
     images: int,
     captions: int,
