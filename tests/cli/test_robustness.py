@@ -31,7 +31,7 @@ def study(scenes: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     from crosslens.cli import main
 
     folder = scenes.parent / "rob"
-    words = ("robustness", "--dataset", scenes, "--model", "tiny", "--perturbations", NAMES, *QUICK, "--no-cache")
+    words = ("robustness", "--dataset", scenes, "--model", "tiny", "--perturbations", NAMES, *QUICK)
     assert main([str(word) for word in (*words, "-o", folder)]) == 0
     return folder
 

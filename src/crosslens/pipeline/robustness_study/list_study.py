@@ -28,8 +28,8 @@ from crosslens.pipeline.inputs import SAME_SPLIT, check_dataset, direction_ids, 
 from crosslens.pipeline.options import RobustnessOptions
 from crosslens.pipeline.protocol import follow_in_study, require_perturbations
 from crosslens.pipeline.rankers import ORDER_DECIDES
-from crosslens.pipeline.robustness_study.study import Robustness, folder_name
-from crosslens.pipeline.robustness_study.study_runner import StudyRunner, StudySettings, study_folder
+from crosslens.pipeline.robustness_study.study import Robustness, folder_name, study_folder
+from crosslens.pipeline.robustness_study.study_runner import StudyRunner, StudySettings
 from crosslens.pipeline.robustness_study.variants import ORIGINAL, Variant, given_variant
 from crosslens.storage import fingerprint
 from crosslens.values import TEXT_TO_IMAGE, Dataset, RankedLists, Relevance, match_ids
@@ -252,7 +252,7 @@ def robustness_from_runs(
         return {"run": lists[name], "relevance": judged, "skip_unknown": chosen.skip_unknown}
 
     with study_folder(output, settings.key(data), names, overwrite=overwrite) as folder:
-        runner = StudyRunner(dataset, variants, settings, chosen, folder, shown_progress(progress))
+        runner = StudyRunner(dataset, variants, settings, folder, shown_progress(progress))
         outcomes = runner.run([(model, inputs)])
         evaluated = {label: outcome.run for label, outcome in outcomes[model].items()}
         ranking = evaluated[ORIGINAL].rankings[settings.table_direction]

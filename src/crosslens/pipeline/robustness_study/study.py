@@ -1,16 +1,17 @@
-"""A robustness study: its tables, stored beside the runs that they come from."""
+"""A robustness study: its tables, stored beside the runs that they come from, and the folder in which both are made."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 
-from crosslens.core import ENDINGS, InputError, Presented, Section
+from crosslens.core import ENDINGS, ConflictError, InputError, Presented, Section, argument
 from crosslens.metrics import facts_of
 from crosslens.pipeline.robustness_study.sections import study_sections
 from crosslens.pipeline.robustness_study.tables import TABLES, StudyTables
@@ -18,6 +19,7 @@ from crosslens.storage import (
     FORMAT_VERSION,
     Layout,
     Manifest,
+    Workspace,
     atomic_file,
     json_form,
     link_tree,
@@ -168,3 +170,85 @@ class Robustness(StudyTables, Presented):
 
     def __repr__(self) -> str:
         return f"Robustness({len(self.models)} models × {len(self.perturbations)} perturbations, {self.headline})"
+
+
+class StudyFolder:
+    """The study in a folder and, beside it, the new one that replaces it when it is complete.
+
+    The new one begins with the runs of the stored study, if that is of the same ``setting``: the fingerprint of what
+    the runs of a study share. A run that is there already is not made again.
+    """
+
+    def __init__(self, work: Workspace, setting: str, overwrite: bool) -> None:
+        self.work, self.setting, self._overwrite = work, setting, overwrite
+        self.stored: dict[str, Any] = {}
+        """The header of a stored study of the same setting."""
+        if not STUDY_LAYOUT.holds(work.target):
+            return
+        header: dict[str, Any] = {}
+        try:
+            header = read_study_header(work.target / ROBUSTNESS_FILE)[0]
+        except InputError:  # a damaged one counts as none where it is to be replaced
+            if not overwrite:
+                raise
+        if header.get("setting") == setting:
+            STUDY_LAYOUT.refuse_foreign_files(work.target)
+            self.stored = header
+        else:
+            STUDY_LAYOUT.refuse_other(work.target, overwrite=overwrite, why=" (other data, metrics or options)")
+
+    def refuse_loss(self, kind: str, names: Collection[str], unnamed: int = 0) -> None:
+        """Raise where the stored study has ``models`` or ``perturbations`` that the new one does not have.
+
+        With ``unnamed`` ones whose names are not known yet, only where those cannot be all that is missing.
+        """
+        lost = [name for name in self.stored.get(kind, ()) if name not in names]
+        if len(lost) > unnamed:
+            problem = f"the stored study also has {', '.join(lost)}, which would be lost from its tables"
+            self.refuse(problem, "name them too")
+
+    def refuse(self, problem: str, fix: str) -> None:
+        if not self._overwrite:
+            otherwise = f"choose another output folder, or pass {argument('overwrite', True)}"
+            raise ConflictError(f"{self.work.target}: {problem}", fix=f"{fix}, {otherwise}")
+
+    def runs_of(self, model: str) -> Path:
+        """Where the runs of a model are made."""
+        if not self.work.new.is_dir():  # else it is interrupted work of the same setting
+            if self.stored:
+                link_tree(self.work.target, self.work.new)
+            else:
+                self.work.new.mkdir()
+        return self.work.new / folder_name(model)
+
+    def finish(self, key: str, make: Callable[[], Robustness]) -> Robustness:
+        """The study; the stored one where it is of the same ``key`` and no run is new, else a new one in its place."""
+        new, target = self.work.new, self.work.target
+        of_stored = ((run, target / run.relative_to(new)) for run in new.glob(f"*/*/{RUN_FILE}"))
+        if self.stored.get("key") == key and all(old.exists() and old.samefile(run) for run, old in of_stored):
+            with suppress(InputError):  # damaged tables are made again
+                result = Robustness.load(target)
+                self.work.discard()
+                return result
+        result = make()
+        result.write_into(new)
+        self.work.publish(STUDY_LAYOUT)
+        return result
+
+
+@contextmanager
+def study_folder(
+    output: str | Path | None, setting: str, perturbations: Collection[str], *, seeds: int = 1, overwrite: bool = False
+) -> Iterator[StudyFolder | None]:
+    """Lock and prepare the folder of a study; interrupted work of the same setting is continued."""
+    if output is None:
+        yield None
+        return
+    STUDY_LAYOUT.holds(Path(output))  # refused before anything is made beside it
+    with workspace(output, setting) as work:
+        folder = StudyFolder(work, setting, overwrite)
+        folder.refuse_loss("perturbations", perturbations)
+        stored = folder.stored.get("options", {}).get("seeds", 1)  # the tables of more would be lost
+        if seeds < stored:
+            folder.refuse(f"the stored study has {stored} seeds, and this one {seeds}", f"use {stored} seeds")
+        yield folder

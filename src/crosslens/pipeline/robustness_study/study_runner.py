@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext, suppress
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
@@ -11,15 +11,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 import numpy as np
 import polars as pl
 
-from crosslens.core import (
-    ConflictError,
-    InputError,
-    UsageError,
-    accepts_options,
-    argument,
-    reading,
-    refuse_other_keywords,
-)
+from crosslens.core import InputError, UsageError, accepts_options, argument, reading, refuse_other_keywords
 from crosslens.encode import MEAN, EncodeOptions, TextQueries, load_encoder, require_one_source, text_queries
 from crosslens.engine import Progress, note_resumed, shown_progress, stage
 from crosslens.metrics import MetricRequest, MetricSpec, metric_plugins, parse_metrics, ranks_of
@@ -29,13 +21,7 @@ from crosslens.pipeline.evaluation import dataset_facts, evaluate, scratch_folde
 from crosslens.pipeline.inputs import TEXT_TO_TEXT, check_dataset, score_source
 from crosslens.pipeline.options import RobustnessOptions
 from crosslens.pipeline.protocol import follow_in_study, require_perturbations, study_record
-from crosslens.pipeline.robustness_study.study import (
-    ROBUSTNESS_FILE,
-    STUDY_LAYOUT,
-    Robustness,
-    folder_name,
-    read_study_header,
-)
+from crosslens.pipeline.robustness_study.study import Robustness, StudyFolder, folder_name, study_folder
 from crosslens.pipeline.robustness_study.tables import (
     DROP_COLUMNS,
     HEADLINE_COLUMNS,
@@ -64,7 +50,7 @@ from crosslens.pipeline.robustness_study.variants import (
     make_variants,
     model_inputs,
 )
-from crosslens.storage import FloatArray, Workspace, fingerprint, json_form, link_tree, remove, workspace
+from crosslens.storage import FloatArray, fingerprint, json_form, remove
 from crosslens.values import IMAGE_TO_TEXT, RUN_FILE, TEXT_TO_IMAGE, Dataset, Ranking, Run
 
 if TYPE_CHECKING:
@@ -82,14 +68,7 @@ class StudySettings:
 
     directions: tuple[str, ...]
     metrics: tuple[str, ...]
-    score: str | None
-    text: str
-    query: int | str
-    shared_images: bool
-    resamples: int
-    level: float
-    seed: int
-    protocol: str | None = None
+    options: RobustnessOptions
 
     @staticmethod
     def of(options: RobustnessOptions, metrics: Any, default_metrics: Sequence[str] = DEFAULT_METRICS) -> StudySettings:
@@ -106,105 +85,34 @@ class StudySettings:
                 raise UsageError(problem, fix="use i2t or t2i; for text-only retrieval set image_text")
         sums = ("Rsum",) if set(BOTH_DIRECTIONS) <= set(directions) else ()
         requests = parse_metrics((*default_metrics, *sums) if metrics is None else metrics)
-        text = str(getattr(options.image_text, "name", options.image_text)) if text_only else ""
-        return StudySettings(
-            directions, tuple(map(str, requests)), options.score, text, options.query_caption,
-            options.shared_images, options.resamples, options.level, options.seed, options.protocol,
-        )  # fmt: skip
+        return StudySettings(directions, tuple(map(str, requests)), options)
+
+    @property
+    def text(self) -> str:
+        """What stands for an image in text-only retrieval; empty elsewhere."""
+        image_text = self.options.image_text
+        return "" if image_text is None else str(getattr(image_text, "name", image_text))
+
+    @property
+    def stored(self) -> dict[str, Any]:
+        options = self.options
+        names = ("shared_images", "resamples", "level", "seed", "protocol")
+        return {
+            "directions": self.directions, "metrics": self.metrics, "score": options.score, "text": self.text,
+            "query": options.query_caption, **{name: getattr(options, name) for name in names},
+        }  # fmt: skip
 
     @property
     def table_direction(self) -> str:
         """The direction whose queries the tables are about: captions, where captions are queries at all."""
         return next(name for name in (TEXT_TO_IMAGE, TEXT_TO_TEXT, IMAGE_TO_TEXT) if name in self.directions)
 
-    def key(self, data: Mapping[str, str], perturbing: Mapping[str, Any] | None = None) -> str:
+    def key(self, data: Mapping[str, str]) -> str:
         """Equal for two studies whose runs can be in one folder; ``data`` are fingerprints of what they share."""
-        code = metric_plugins(parse_metrics(self.metrics))
-        settings = {name: value for name, value in vars(self).items() if name != "protocol" or value is not None}
-        options = {"perturbing": repr(sorted(perturbing.items()))} if perturbing else {}
-        return fingerprint("robustness", {**data, **settings, **options, **({"plugins": code} if code else {})})
-
-
-class StudyFolder:
-    """The study in a folder and, beside it, the new one that replaces it when it is complete.
-
-    The new one begins with the runs of the stored study, if that is of the same ``setting``: the fingerprint of what
-    the runs of a study share. A run that is there already is not made again.
-    """
-
-    def __init__(self, work: Workspace, setting: str, overwrite: bool) -> None:
-        self.work, self.setting, self._overwrite = work, setting, overwrite
-        self.stored: dict[str, Any] = {}
-        """The header of a stored study of the same setting."""
-        if not STUDY_LAYOUT.holds(work.target):
-            return
-        header: dict[str, Any] = {}
-        try:
-            header = read_study_header(work.target / ROBUSTNESS_FILE)[0]
-        except InputError:  # a damaged one counts as none where it is to be replaced
-            if not overwrite:
-                raise
-        if header.get("setting") == setting:
-            STUDY_LAYOUT.refuse_foreign_files(work.target)
-            self.stored = header
-        else:
-            STUDY_LAYOUT.refuse_other(work.target, overwrite=overwrite, why=" (other data, metrics or options)")
-
-    def refuse_loss(self, kind: str, names: Collection[str], unnamed: int = 0) -> None:
-        """Raise where the stored study has ``models`` or ``perturbations`` that the new one does not have.
-
-        With ``unnamed`` ones whose names are not known yet, only where those cannot be all that is missing.
-        """
-        lost = [name for name in self.stored.get(kind, ()) if name not in names]
-        if len(lost) > unnamed:
-            problem = f"the stored study also has {', '.join(lost)}, which would be lost from its tables"
-            self.refuse(problem, "name them too")
-
-    def refuse(self, problem: str, fix: str) -> None:
-        if not self._overwrite:
-            otherwise = f"choose another output folder, or pass {argument('overwrite', True)}"
-            raise ConflictError(f"{self.work.target}: {problem}", fix=f"{fix}, {otherwise}")
-
-    def runs_of(self, model: str) -> Path:
-        """Where the runs of a model are made."""
-        if not self.work.new.is_dir():  # else it is interrupted work of the same setting
-            if self.stored:
-                link_tree(self.work.target, self.work.new)
-            else:
-                self.work.new.mkdir()
-        return self.work.new / folder_name(model)
-
-    def finish(self, key: str, make: Callable[[], Robustness]) -> Robustness:
-        """The study; the stored one where it is of the same ``key`` and no run is new, else a new one in its place."""
-        new, target = self.work.new, self.work.target
-        of_stored = ((run, target / run.relative_to(new)) for run in new.glob(f"*/*/{RUN_FILE}"))
-        if self.stored.get("key") == key and all(old.exists() and old.samefile(run) for run, old in of_stored):
-            with suppress(InputError):  # damaged tables are made again
-                result = Robustness.load(target)
-                self.work.discard()
-                return result
-        result = make()
-        result.write_into(new)
-        self.work.publish(STUDY_LAYOUT)
-        return result
-
-
-@contextmanager
-def study_folder(
-    output: str | Path | None, setting: str, perturbations: Collection[str], *, seeds: int = 1, overwrite: bool = False
-) -> Iterator[StudyFolder | None]:
-    """Lock and prepare the folder of a study; interrupted work of the same setting is continued."""
-    if output is None:
-        yield None
-        return
-    STUDY_LAYOUT.holds(Path(output))  # refused before anything is made beside it
-    with workspace(output, setting) as work:
-        folder = StudyFolder(work, setting, overwrite)
-        folder.refuse_loss("perturbations", perturbations)
-        stored = folder.stored.get("options", {}).get("seeds", 1)  # the tables of more would be lost
-        if seeds < stored:
-            folder.refuse(f"the stored study has {stored} seeds, and this one {seeds}", f"use {stored} seeds")
-        yield folder
+        code, perturbing = metric_plugins(parse_metrics(self.metrics)), self.options.options
+        settings = {name: value for name, value in self.stored.items() if name != "protocol" or value is not None}
+        settings |= {"perturbing": repr(sorted(perturbing.items()))} if perturbing else {}
+        return fingerprint("robustness", {**data, **settings, **({"plugins": code} if code else {})})
 
 
 @dataclass(frozen=True)
@@ -214,7 +122,6 @@ class StudyRunner:
     dataset: Dataset | None
     variants: Sequence[Variant]
     settings: StudySettings
-    options: RobustnessOptions
     folder: StudyFolder | None
     progress: Progress
 
@@ -224,7 +131,7 @@ class StudyRunner:
         The names of the ``models`` are known when they are loaded; work on them comes after.
         """
         outcomes: dict[str, dict[str, Outcome]] = {}
-        variants = [Variant(ORIGINAL, self.options.seed, ORIGINAL, self.dataset), *self.variants]
+        variants = [Variant(ORIGINAL, self.settings.options.seed, ORIGINAL, self.dataset), *self.variants]
         for number, (model, inputs) in enumerate(sources, start=1):
             folder = None
             if self.folder is not None:
@@ -237,16 +144,17 @@ class StudyRunner:
         return outcomes
 
     def _outcome(self, model: str, inputs: Inputs, variant: Variant, folder: Path | None) -> Outcome:
-        settings, direction, name = self.settings, self.settings.table_direction, f"{model}, {variant.label}"
+        settings, options, name = self.settings, self.settings.options, f"{model}, {variant.label}"
+        direction = settings.table_direction
         progress = PrefixedProgress(self.progress, name)
         given, output = inputs(variant, progress), folder and folder / variant.label
 
         def run_and_ranks() -> tuple[Run, Ranking, FloatArray]:
             run = evaluate(
                 variant.dataset, **given, directions=settings.directions,
-                metrics=tuple(dict.fromkeys((*settings.metrics, direction_rsum(direction)))), score=settings.score,
-                resamples=settings.resamples, level=settings.level, seed=settings.seed, threads=self.options.threads,
-                name=name, output=output, overwrite=True, command=self.options.command, progress=progress,
+                metrics=tuple(dict.fromkeys((*settings.metrics, direction_rsum(direction)))), score=options.score,
+                resamples=options.resamples, level=options.level, seed=options.seed, threads=options.threads,
+                name=name, output=output, overwrite=True, command=options.command, progress=progress,
             )  # fmt: skip
             ranking = run.rankings[direction]
             return run, ranking, np.where(ranking.relevant_counts > 0, ranks_of(ranking).first_listed(), np.nan)
@@ -262,17 +170,18 @@ class StudyRunner:
         own_score = np.full(len(rank), -np.inf)
         if variant.dataset is not None and "run" not in given:
             pairs = (ranking.rows, ranking.relevant)
-            scorer = score_source(variant.dataset, **given, score=settings.score).scorer
+            scorer = score_source(variant.dataset, **given, score=options.score).scorer
             scores = scorer.exact(*(pairs if direction == IMAGE_TO_TEXT else pairs[::-1]))
             np.maximum.at(own_score, ranking.rows, np.asarray(scores, np.float64))
         return Outcome(run, direction, rank, np.where(np.isfinite(own_score), own_score, np.nan))
 
     def result(self, outcomes: Outcomes, data: Mapping[str, Any], notes: Iterable[str]) -> Robustness:
         """The tables, and what the study says about its ``data`` and settings."""
-        settings, options = self.settings, self.options
+        settings, options = self.settings, self.settings.options
+        perturbing = json_form(dict(options.options or {}))
         about: dict[str, Any] = {
             **data,
-            "options": {**vars(settings), "seeds": options.seeds, "perturbing": json_form(dict(options.options or {}))},
+            "options": {**settings.stored, "seeds": options.seeds, "perturbing": perturbing},
             "testing": significance_settings(options),
             "command": list(options.command or ()),
             "notes": list(notes),
@@ -455,7 +364,7 @@ def robustness(
         shared = study_options.shared_images
         asked = text_queries(dataset, study_options.query_caption, queries, shared_images=shared)
     data = {"dataset": dataset.fingerprint} | ({} if queries is None else {"queries": queries.fingerprint})
-    setting, progress = settings.key(data, study_options.options), shown_progress(progress)
+    setting, progress = settings.key(data), shown_progress(progress)
     with (
         study_folder(output, setting, names, seeds=study_options.seeds, overwrite=overwrite) as folder,
         scratch_folder(None if folder is None else folder.work.beside("pictures")) as pictures,
@@ -477,7 +386,7 @@ def robustness(
                 taken.add(folder_name(label))
                 yield label, model_inputs(loaded, dataset, asked, changed, encode_options, study_options, pictures)
 
-        runner = StudyRunner(asked.dataset, changed, settings, study_options, folder, progress)
+        runner = StudyRunner(asked.dataset, changed, settings, folder, progress)
         facts = {"dataset": dataset_facts(dataset)}
         if asked.two_sets:
             facts["text_sets"] = text_set_facts(asked, settings.text)
