@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from crosslens.analyze.label_quality.contradictions import contradicts, near_twins
+from crosslens.analyze import contradicts
+from crosslens.analyze.label_quality.contradictions import near_twins
 from crosslens.synth import generate
-from crosslens.values.dataset import Dataset
+from crosslens.values import Dataset
 
 
 @pytest.mark.parametrize(

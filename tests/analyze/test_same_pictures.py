@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from crosslens.analyze.label_quality.look import look_at_labels, plant_same_image
+from crosslens.analyze import Subject, look_at_labels
+from crosslens.analyze.label_quality.look import plant_same_image
 from crosslens.analyze.label_quality.pictures import SamePicture, is_same_picture, same_pictures
-from crosslens.analyze.subject import Subject
-from crosslens.core.errors import InputError
+from crosslens.core import InputError
 from crosslens.synth import generate
-from crosslens.values.dataset import Dataset
+from crosslens.values import Dataset
 
 image_module = pytest.importorskip("PIL.Image", reason="pip install 'crosslens[scenes]'")
 

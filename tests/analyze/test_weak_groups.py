@@ -9,8 +9,8 @@ import numpy as np
 import polars as pl
 import pytest
 
-from crosslens.analyze import Subject, look_at_groups, look_at_object_sizes
-from crosslens.analyze.weak_groups import group_columns, makes_groups, plant_small_objects, plant_weak_group
+from crosslens.analyze import Subject, group_columns, look_at_groups, look_at_object_sizes, makes_groups
+from crosslens.analyze.weak_groups import plant_small_objects, plant_weak_group
 from crosslens.values import Dataset
 
 

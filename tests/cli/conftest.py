@@ -19,8 +19,7 @@ from crosslens.perturbations import IMAGE_PERTURBATIONS, PERTURBATIONS
 from crosslens.pipeline import PROTOCOLS
 from crosslens.report import EXPORTS
 from crosslens.similarity import SIMILARITIES
-from crosslens.values import run as metric_values
-from crosslens.values.dataset import Dataset
+from crosslens.values import Dataset, run as metric_values
 from tests.commands import Call as Call, Outcome as Outcome, call as call, tiny_opened_once as tiny_opened_once
 
 REGISTRIES: tuple[Registry[Any], ...] = (

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from crosslens.data import write_dataset
-from crosslens.values.dataset import Dataset
+from crosslens.values import Dataset
 from tests.cli.conftest import Call
 
 ENCODER = """

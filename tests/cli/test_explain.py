@@ -41,8 +41,8 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def failed(root: Path) -> list[str]:
     """The ids of queries that failed."""
     from crosslens.data import load_dataset
-    from crosslens.explanations.failures import failed_queries
-    from crosslens.values.run import Run
+    from crosslens.explanations import failed_queries
+    from crosslens.values import Run
 
     failures = failed_queries(Run.load(root / "runs" / "made"), load_dataset(str(root / "scenes")))["query"].to_list()
     assert len(failures) > 5

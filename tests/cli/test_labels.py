@@ -9,8 +9,7 @@ import polars as pl
 import pytest
 
 from crosslens.data import load_dataset, write_dataset
-from crosslens.values.dataset import Dataset
-from crosslens.values.embeddings import Embeddings
+from crosslens.values import Dataset, Embeddings
 from tests.cli.conftest import Call
 
 

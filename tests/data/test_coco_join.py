@@ -11,9 +11,9 @@ import pytest
 
 import crosslens as cl
 from crosslens.cli import main
-from crosslens.core.errors import InputError
+from crosslens.core import InputError
 from crosslens.encode import text_queries
-from crosslens.values.dataset import Dataset
+from crosslens.values import Dataset
 from tests.data.files import visual_genome, write_json
 
 

@@ -9,9 +9,8 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from crosslens.data import describe, load_dataset
-from crosslens.data.description import Spread
-from crosslens.values.dataset import Dataset
+from crosslens.data import Spread, describe, load_dataset
+from crosslens.values import Dataset
 
 
 @pytest.fixture

@@ -9,10 +9,9 @@ import numpy as np
 import pytest
 
 import crosslens as cl
-from crosslens.core.errors import InputError, UnknownNameError, UsageError
+from crosslens.core import InputError, UnknownNameError, UsageError
 from crosslens.data import Judgements, load_dataset, read_judgements
-from crosslens.values.dataset import Dataset
-from crosslens.values.relevance import Relevance
+from crosslens.values import Dataset, Relevance
 
 DATASET = Dataset.of(
     {"a.jpg": ["a dog runs", "the dog is brown"], "b.jpg": ["a cat sleeps", "a dog runs"], "c.jpg": ["two birds"]},

@@ -10,10 +10,9 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from crosslens.core.errors import UsageError
+from crosslens.core import UsageError
 from crosslens.data import read_qrels, read_run, write_qrels, write_run
-from crosslens.values.ranking import RankedLists, Ranking
-from crosslens.values.relevance import Relevance
+from crosslens.values import RankedLists, Ranking, Relevance
 from tests.data.files import write, write_json
 
 

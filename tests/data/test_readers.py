@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from crosslens.data import load_dataset, read_precomputed
-from crosslens.values.dataset import Dataset
+from crosslens.values import Dataset
 from tests.data import files
 from tests.data.files import write, write_json, write_tar
 

@@ -11,9 +11,9 @@ import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
 
-from crosslens.core.errors import ConflictError, InputError, UnknownNameError, UsageError
+from crosslens.core import ConflictError, InputError, UnknownNameError, UsageError
 from crosslens.data import left_out, load_dataset, write_dataset
-from crosslens.values.dataset import Dataset
+from crosslens.values import Dataset
 from tests.data import files
 from tests.data.files import write_json
 

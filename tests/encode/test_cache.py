@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from crosslens.core.errors import InputError
+from crosslens.core import InputError
 from crosslens.encode import Cache, encode_texts
 from crosslens.encode.cache import key_of
 from crosslens.storage import cache_folder, workspace

@@ -13,8 +13,7 @@ import pytest
 pytest.importorskip("onnxruntime", reason="pip install 'crosslens[onnx]'")
 pytest.importorskip("tokenizers", reason="pip install 'crosslens[onnx]'")
 
-from crosslens.core.cores import limit_cores
-from crosslens.core.errors import InputError, UnknownNameError, UsageError
+from crosslens.core import InputError, UnknownNameError, UsageError, limit_cores
 from crosslens.encode import load_encoder
 from crosslens.encode.adapters.onnx import ImageTower, OnnxEncoder, TextTower, packaged_sentence_encoder
 from tests.encode.tiny_models import TEXTS, WORDS, pictures

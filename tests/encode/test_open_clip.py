@@ -15,7 +15,7 @@ pytest.importorskip("torch", reason="pip install 'crosslens[encoders]'")
 
 import torch
 
-from crosslens.core.errors import InputError, MissingExtraError, UsageError
+from crosslens.core import InputError, MissingExtraError, UsageError
 from crosslens.encode import load_encoder
 from crosslens.storage import is_offline
 from tests.encode.tiny_models import TEXTS, pictures

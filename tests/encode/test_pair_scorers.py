@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 import crosslens as cl
-from crosslens.core.errors import InputError, UsageError
+from crosslens.core import InputError, UsageError
 from crosslens.encode import load_pair_scorer, score_pairs
 from crosslens.rank import ScoreMatrix, rerank
-from crosslens.values.ranking import Ranking
+from crosslens.values import Ranking
 from tests.tables import each_row
 
 IMAGES, CAPTIONS = 6, 12

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from crosslens.core.cores import core_limit, limit_cores
+from crosslens.core import core_limit, limit_cores
 from crosslens.engine import use_engine
 from crosslens.engine.ray_engine import _SHARED, TaskFailure, TaskSetting, execute, pack, unpack
 

@@ -155,7 +155,7 @@ def test_curve_and_neighbours(
 def test_encode(call: Call, tmp_path: Path, ray: list[StandInEngine], monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("onnxruntime")
     pytest.importorskip("PIL")
-    from crosslens.synth.writing import write_scenes
+    from crosslens.synth import write_scenes
 
     write_scenes(tmp_path / "scenes", 5, seed=7, version="v0")
     words = ("encode", "--dataset", "../scenes", "--model", "tiny", "--cache", "cache", "-o", "vectors", "--json")

@@ -15,17 +15,18 @@ from typing import Any
 import pytest
 
 import crosslens as cl
-from crosslens.core.cores import available_cores, core_limit, limit_cores
-from crosslens.core.errors import (
+from crosslens.core import (
     CrosslensError,
     InputError,
     MissingExtraError,
     UnknownNameError,
     UsageError,
-    UserCodeError,
+    available_cores,
+    core_limit,
+    limit_cores,
 )
-from crosslens.engine import current_engine, ray_engine
-from crosslens.engine.engine import EngineOptions, LocalEngine
+from crosslens.core.errors import UserCodeError
+from crosslens.engine import EngineOptions, LocalEngine, current_engine, ray_engine
 from crosslens.engine.ray_engine import _SHARED, RayEngine, TaskFailure, TaskSetting, _task_error, execute, pack
 from tests.engine.stand_in import StandInEngine
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from crosslens.core.errors import CrosslensError
+from crosslens.core import CrosslensError
 from crosslens.engine.ray_engine import pack, unpack
 
 

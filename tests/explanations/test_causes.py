@@ -7,22 +7,21 @@ import polars as pl
 import pytest
 from hypothesis import given, strategies as st
 
+from crosslens.explanations import CAUSES, cause_column, image_objects
 from crosslens.explanations.causes import (
-    CAUSES,
     MAIN,
     OUTCOMES,
     UNEXPLAINED,
     Evidence,
     MentionJudgement,
-    cause_column,
     cause_shares,
     cause_table,
     judge_mentions,
 )
 from crosslens.explanations.mentions import mentioned_concepts
-from crosslens.explanations.objects import caption_objects, image_objects
+from crosslens.explanations.objects import caption_objects
 from crosslens.statistics import Bootstrap
-from crosslens.values.dataset import Dataset
+from crosslens.values import Dataset
 
 judgements = st.lists(
     st.builds(MentionJudgement, st.sampled_from(CAUSES), st.sampled_from([True, False, None])), max_size=6

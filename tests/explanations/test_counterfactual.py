@@ -12,14 +12,13 @@ import pytest
 from hypothesis import given, strategies as st
 
 import crosslens
-from crosslens.core.errors import CrosslensError, InputError, UsageError
+from crosslens.core import CrosslensError, InputError, UsageError
 from crosslens.encode import Cache
-from crosslens.explanations.counterfactuals import Counterfactual, find_counterfactual, find_counterfactuals, search
+from crosslens.explanations import Counterfactual, find_counterfactual, find_counterfactuals
+from crosslens.explanations.counterfactuals import search
 from crosslens.explanations.query_set import ImageGallery, QueryResult
-from crosslens.perturbations.caption import Edit
-from crosslens.perturbations.outcomes import Candidate, CandidateEdits, candidate_edits
-from crosslens.values.dataset import Dataset
-from crosslens.values.embeddings import Embeddings
+from crosslens.perturbations import Candidate, CandidateEdits, Edit, candidate_edits
+from crosslens.values import Dataset, Embeddings
 
 TYPOS = ("char_swap", "missing_char", "shuffle_all_words")
 DATASET = Dataset.of(

@@ -13,12 +13,9 @@ import polars as pl
 import pytest
 
 import crosslens as cl
-from crosslens.core.errors import CrosslensError, InputError, MissingExtraError, UnknownNameError, UsageError
-from crosslens.explanations import explain
-from crosslens.explanations.concepts import concept_metrics
-from crosslens.explanations.explainer import explain_queries
-from crosslens.values.dataset import Dataset
-from crosslens.values.run import Run
+from crosslens.core import CrosslensError, InputError, MissingExtraError, UnknownNameError, UsageError
+from crosslens.explanations import concept_metrics, explain, explain_queries
+from crosslens.values import Dataset, Run
 
 pytest.importorskip("spacy", reason="pip install 'crosslens[language]'")
 
@@ -228,7 +225,7 @@ def test_the_dataset_comes_from_the_recipe_of_the_folder(dataset: Dataset, tmp_p
 
 
 def test_a_changed_dataset_is_noted(dataset: Dataset, tmp_path: Path) -> None:
-    from crosslens.explanations.api import dataset_change
+    from crosslens.explanations import dataset_change
 
     run = cl.evaluate(dataset, scores=np.eye(3, 6, dtype=np.float32), metrics=["Hit@1"], resamples=0)
     assert dataset.objects is not None
@@ -248,7 +245,7 @@ def test_a_run_without_a_dataset_requires_one(run: Run) -> None:
 def test_a_part_of_a_dataset_has_not_changed(dataset: Dataset) -> None:
     """Text-only retrieval evaluates the captions that are queries, and an unreadable image is left out."""
     from crosslens.encode import text_queries
-    from crosslens.explanations.api import dataset_change
+    from crosslens.explanations import dataset_change
 
     vectors = np.eye(3, dtype=np.float32)
     text_only = cl.evaluate(

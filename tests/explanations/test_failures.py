@@ -9,10 +9,10 @@ import polars as pl
 import pytest
 
 import crosslens as cl
-from crosslens.core.errors import InputError, UsageError
-from crosslens.explanations.failures import DIRECTIONS, failed_queries, query_outcomes
-from crosslens.values.dataset import Dataset
-from crosslens.values.run import Run
+from crosslens.core import InputError, UsageError
+from crosslens.explanations import failed_queries, query_outcomes
+from crosslens.explanations.failures import DIRECTIONS
+from crosslens.values import Dataset, Run
 
 IMAGES, PER_IMAGE = 12, 2
 

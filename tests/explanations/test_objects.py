@@ -10,15 +10,15 @@ import numpy as np
 import polars as pl
 import pytest
 
-from crosslens.core.errors import InputError, UsageError
+from crosslens.core import InputError, UsageError
 from crosslens.data.readers.coco import read_coco
 from crosslens.data.readers.visual_genome import read_visual_genome
-from crosslens.explanations.concept_batches import concept_table
+from crosslens.explanations import ImageObjects, concept_table, image_objects, objects_of
 from crosslens.explanations.lexicon import COCO_SYNSETS, synset_of_name
-from crosslens.explanations.objects import ImageObjects, caption_objects, image_objects, objects_of
-from crosslens.language.wordnet import load_wordnet
+from crosslens.explanations.objects import caption_objects
+from crosslens.language import load_wordnet
 from crosslens.synth import write_scenes
-from crosslens.values.dataset import Dataset
+from crosslens.values import Dataset
 from tests.tables import each_row
 
 NAMES = """person bicycle car motorcycle airplane bus train truck boat traffic_light fire_hydrant stop_sign

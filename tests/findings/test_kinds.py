@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from crosslens.analyze.subject import Planted, Subject
+from crosslens.analyze import Planted, Subject
 from crosslens.core import FINDING_KINDS, Finding
 from crosslens.storage import random_stream
 from tests.extras import skip_without

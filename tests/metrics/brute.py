@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from crosslens.values.ranking import UNRANKED, Ranking
+from crosslens.values import UNRANKED, Ranking
 
 
 def rank(

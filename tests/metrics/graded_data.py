@@ -9,7 +9,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 from crosslens.metrics import GainMatrix
-from crosslens.values.ranking import Ranking
+from crosslens.values import Ranking
 from tests.metrics.brute import rank
 from tests.metrics.graded_reference import Query
 

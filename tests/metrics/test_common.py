@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from crosslens.core.errors import InputError, UnknownNameError
+from crosslens.core import InputError, UnknownNameError
 from crosslens.metrics import METRICS, TIES, MetricSpec, compute, compute_across, family_of, measure, parse_metric
 from crosslens.statistics import aggregate
-from crosslens.values.ranking import Ranking
+from crosslens.values import Ranking
 from tests.metrics.brute import rank
 from tests.metrics.graded_reference import GRADED
 from tests.metrics.reference import REFERENCES, headline, value

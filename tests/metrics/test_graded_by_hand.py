@@ -9,7 +9,7 @@ from math import log2
 import numpy as np
 import pytest
 
-from crosslens.core.errors import InputError, UsageError
+from crosslens.core import InputError, UsageError
 from crosslens.metrics import GainMatrix, compute, measure, parse_metric, parse_metrics
 from tests.metrics.brute import rank
 from tests.tables import each_row
@@ -217,8 +217,7 @@ def test_a_matrix_of_another_size() -> None:
 
 def test_lists_without_scores_have_no_own_ones() -> None:
     from crosslens.rank import rank_lists
-    from crosslens.values.ranking import RankedLists
-    from crosslens.values.relevance import Relevance
+    from crosslens.values import RankedLists, Relevance
 
     truth = Relevance.of({"q": ["a"]})
     bare = rank_lists(RankedLists.of({"q": ["b", "a", "c"]}), truth, "i2t")
@@ -230,8 +229,7 @@ def test_lists_without_scores_have_no_own_ones() -> None:
 
 def test_scores_that_only_float32_makes_equal_are_no_tie() -> None:
     from crosslens.rank import rank_lists
-    from crosslens.values.ranking import RankedLists
-    from crosslens.values.relevance import Relevance
+    from crosslens.values import RankedLists, Relevance
 
     close = {"b": 0.5 + 2e-12, "a": 0.5 + 1e-12, "c": 0.1}
     ranking = rank_lists(RankedLists.of({"q": close}), Relevance.of({"q": ["a"]}), "i2t")

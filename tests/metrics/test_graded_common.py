@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from crosslens.core.errors import InputError
+from crosslens.core import InputError
 from crosslens.metrics import (
     METRICS,
     TIES,

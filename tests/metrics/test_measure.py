@@ -8,18 +8,18 @@ import weakref
 import numpy as np
 import pytest
 
-from crosslens.core.errors import InputError, UsageError
+from crosslens.core import InputError, UsageError
 from crosslens.metrics import (
     DEFAULT_METRICS,
     METRICS,
     MetricSpec,
+    RelevantRanks,
     compute,
     compute_across,
     measure,
     metric,
     parse_metric,
 )
-from crosslens.metrics.relevant_ranks import RelevantRanks
 from crosslens.statistics import estimate
 from crosslens.storage import FloatArray
 from tests.metrics.brute import rank

@@ -7,9 +7,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from crosslens.core.errors import InputError
+from crosslens.core import InputError
 from crosslens.metrics import compute, compute_across, parse_metric
-from crosslens.values.ranking import Ranking
+from crosslens.values import Ranking
 from tests.metrics.brute import rank
 
 SCORES = [[9, 8, 7, 6, 5, 4], [9, 8, 7, 6, 5, 4]]

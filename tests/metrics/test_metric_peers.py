@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from crosslens.metrics import compute, parse_metric
-from crosslens.values.ranking import Ranking
+from crosslens.values import Ranking
 from tests.metrics.brute import rank
 
 QUERIES, ITEMS = 40, 60

@@ -10,11 +10,18 @@ from typing import Any
 import pytest
 
 import crosslens as cl
-from crosslens.core.errors import ConflictError, InputError, UsageError
-from crosslens.perturbations import writing
-from crosslens.perturbations.selection import BRIT_PERTURBATIONS, GROUPS, chosen_perturbations, is_image_perturbation
-from crosslens.perturbations.writing import SUMMARY, read_perturbed, write_perturbations
-from crosslens.values.dataset import Dataset
+from crosslens.core import ConflictError, InputError, UsageError
+from crosslens.perturbations import (
+    BRIT_PERTURBATIONS,
+    GROUPS,
+    chosen_perturbations,
+    is_image_perturbation,
+    read_perturbed,
+    write_perturbations,
+    writing,
+)
+from crosslens.perturbations.writing import SUMMARY
+from crosslens.values import Dataset
 
 NAMES = ("char_swap", "distraction_true", "shuffle_all_words")
 

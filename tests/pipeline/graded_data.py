@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from crosslens.metrics import parse_metric
-from crosslens.values.dataset import Dataset
-from crosslens.values.run import Run
+from crosslens.values import Dataset, Run
 from tests.metrics.graded_reference import Query, value
 
 RANDOM = np.random.default_rng(0)

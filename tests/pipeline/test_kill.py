@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from crosslens.values.run import Run
+from crosslens.values import Run
 
 # Small tiles and a checkpoint after each: every stage of a long pass, in a short one.
 EVALUATION = """

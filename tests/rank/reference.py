@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from crosslens.values.relevance import Relevance
+from crosslens.values import Relevance
 
 
 def counts(scores: np.ndarray, relevance: Relevance) -> list[tuple[int, int, int]]:

@@ -403,7 +403,7 @@ def test_neither_numba_nor_polars_is_imported() -> None:
 
 
 def test_vectors_are_scaled_alike_without_numba() -> None:
-    from crosslens.rank.kernels import scale_to_unit
+    from crosslens.rank import scale_to_unit
     from crosslens.rank.scorers import _scale_to_unit
 
     vectors = np.float32(

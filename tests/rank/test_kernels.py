@@ -7,10 +7,9 @@ import pytest
 from hypothesis import given, strategies as st
 from numba.core.errors import TypingError
 
-from crosslens.rank import scorer_of
+from crosslens.rank import scorer_of, top_lists
 from crosslens.rank.kernels import compiled, pair_products, put_in_order
 from crosslens.rank.scan import FEW_VALUES, LANES, _largest, at_least, exceeds, lowest_bit, number_of_bits
-from crosslens.rank.tiles import top_lists
 from crosslens.values import Embeddings
 
 

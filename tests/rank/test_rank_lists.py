@@ -5,10 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from crosslens.core.errors import InputError
+from crosslens.core import InputError
 from crosslens.rank import ScoreMatrix, rank_both, rank_lists
-from crosslens.values.ranking import UNRANKED, RankedLists
-from crosslens.values.relevance import Relevance
+from crosslens.values import UNRANKED, RankedLists, Relevance
 
 
 def test_places_ties_and_cut_lists():

@@ -15,8 +15,7 @@ from crosslens.analyze import nearest_items
 from crosslens.core import InputError
 from crosslens.data import read_vectors
 from crosslens.pipeline import evaluate
-from crosslens.rank import InnerProduct, rank_both, score_functions, scorer_of
-from crosslens.rank.score_functions import FloatBlocks
+from crosslens.rank import FloatBlocks, InnerProduct, rank_both, score_functions, scorer_of
 from crosslens.storage import ArrayBlocks, ShardedBlocks
 from crosslens.values import Dataset, Embeddings
 from tests.rank.test_exactness import check, exact_matrix, random_relevance

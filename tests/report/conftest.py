@@ -9,8 +9,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from crosslens.values import MetricValues, Run
-from crosslens.values.ranking import Ranking
+from crosslens.values import MetricValues, Ranking, Run
 from tests.report.browser import Watched, opened_browser
 
 IMAGES = ("img1", "img2", "img3", "img4")

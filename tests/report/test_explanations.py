@@ -15,12 +15,10 @@ import pytest
 
 import crosslens as cl
 from crosslens.core import markdown_text
-from crosslens.explanations.explainer import explain_queries
-from crosslens.explanations.explanation import ExplainedQueries, Explanation
+from crosslens.explanations import ExplainedQueries, Explanation, explain_queries
 from crosslens.explanations.overview import size_notes
 from crosslens.report.forms.boxes import label_positions
-from crosslens.values.dataset import Dataset
-from crosslens.values.run import Run
+from crosslens.values import Dataset, Run
 
 NASTY = '<script>alert("x")</script> & "quotes"'
 

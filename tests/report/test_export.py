@@ -11,9 +11,9 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from crosslens.core.errors import ConflictError, UnknownNameError, UsageError
-from crosslens.report.export import render_export, write_export
-from crosslens.values.run import Run
+from crosslens.core import ConflictError, UnknownNameError, UsageError
+from crosslens.report import render_export, write_export
+from crosslens.values import Run
 
 
 def test_trec_reads_back_as_lists(run: Run, tmp_path: Path) -> None:

@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from crosslens.language.tokens import tokenize
+from crosslens.language import tokenize
 from crosslens.similarity import Cider, load_similarity, references_of, relevance_matrix
-from crosslens.values.dataset import Dataset
+from crosslens.values import Dataset
 
 Grams = Counter[tuple[str, ...]]
 

@@ -10,7 +10,7 @@ import pytest
 
 import crosslens as cl
 from crosslens.cli.console import LogLines
-from crosslens.core.errors import ConflictError, InputError, UnknownNameError, UsageError
+from crosslens.core import ConflictError, InputError, UnknownNameError, UsageError
 from crosslens.similarity import Cider, load_similarity, matrix, prepare_dataset
 from crosslens.similarity.precomputed import read_description
 from crosslens.storage import Workspace

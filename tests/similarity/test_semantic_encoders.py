@@ -13,12 +13,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from crosslens.encode.encoder import load_encoder
+from crosslens.encode import load_encoder
 from crosslens.encode.loading import package_folder
-from crosslens.engine.long_work import Progress
+from crosslens.engine import Progress
+from crosslens.similarity import Semantic, load_similarity, packaged_semantic_fits
 from crosslens.similarity.embedding import Vectors
-from crosslens.similarity.matrix import load_similarity
-from crosslens.similarity.semantic import PreparedSemantic, Semantic, packaged_semantic_fits
+from crosslens.similarity.semantic import PreparedSemantic
 
 from .graded_captions import SCENES
 

@@ -4,10 +4,10 @@ from itertools import combinations
 
 import pytest
 
-from crosslens.storage.hashing import random_stream
+from crosslens.storage import random_stream
+from crosslens.synth import KINDS, relation
 from crosslens.synth.drawing import COLOURS, Look
-from crosslens.synth.kinds import KINDS
-from crosslens.synth.scene import OPPOSITE, Box, Slot, Zone, arrange, relation, relations_between
+from crosslens.synth.scene import OPPOSITE, Box, Slot, Zone, arrange, relations_between
 
 pytest.importorskip("PIL", reason="pip install 'crosslens[scenes]'")
 

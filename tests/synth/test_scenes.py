@@ -11,14 +11,13 @@ from dataclasses import asdict
 import numpy as np
 import pytest
 
-from crosslens.core.errors import MissingExtraError, UnknownNameError, UsageError
-from crosslens.synth import SyntheticScene, generate
+from crosslens.core import MissingExtraError, UnknownNameError, UsageError
+from crosslens.synth import COLOUR_WORDS, KINDS, TASKS, SyntheticScene, generate, number_word, pluralise, relation
 from crosslens.synth.backdrops import paint
-from crosslens.synth.captions import COLOUR_WORDS, DIFFICULTY, STYLES, number_word, pluralise
+from crosslens.synth.captions import DIFFICULTY, STYLES
 from crosslens.synth.drawing import COLOURS, pillow
-from crosslens.synth.kinds import KINDS
-from crosslens.synth.scene import SIZE, relation, sprite
-from crosslens.synth.tasks import TASKS, chosen_tasks
+from crosslens.synth.scene import SIZE, sprite
+from crosslens.synth.tasks import chosen_tasks
 from crosslens.synth.tasks.worked_out import SNIPPETS
 from tests.tables import each_row
 
@@ -155,7 +154,7 @@ def printed(source: str) -> str:
 
 
 def test_code_captions_state_what_snippets_print() -> None:
-    from crosslens.storage.hashing import random_stream
+    from crosslens.storage import random_stream
     from crosslens.synth.tasks.worked_out import CODE, CodeFacts
 
     seen = set()

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from crosslens.core.errors import InputError, UsageError
+from crosslens.core import InputError, UsageError
 from crosslens.synth import select_version, write_scenes
-from crosslens.values.dataset import Dataset
+from crosslens.values import Dataset
 from tests.tables import rest_slow
 
 pytest.importorskip("PIL", reason="pip install 'crosslens[scenes]'")

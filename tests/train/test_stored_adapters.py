@@ -173,7 +173,7 @@ def test_captions_are_changed_before_a_text_encoder(call: Call, texts: Trained, 
 
 
 def test_a_card_names_no_code_as_its_encoder(texts: Trained, tmp_path: Path) -> None:
-    from crosslens.storage.folders import write_header
+    from crosslens.storage import write_header
 
     copied = shutil.copytree(texts.path, tmp_path / "copy")
     card = json.loads((copied / "header.json").read_text())

@@ -26,10 +26,8 @@ from crosslens.encode import (
     load_pair_scorer,
     map_path,
 )
-from crosslens.storage import trusting
-from crosslens.storage.folders import write_header
-from crosslens.train import Trained, TrainingData, load_features, load_model, train_model
-from crosslens.train.models.protocol import CaptionBatch, ImageBatch
+from crosslens.storage import trusting, write_header
+from crosslens.train import CaptionBatch, ImageBatch, Trained, TrainingData, load_features, load_model, train_model
 from crosslens.train.stored.model_folder import read_model
 from tests.commands import Call as Call, call as call
 

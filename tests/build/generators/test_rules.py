@@ -22,10 +22,11 @@ from crosslens.build import (
 from crosslens.build.generators.contents import ImageContents
 from crosslens.build.generators.transfer import transfer
 from crosslens.build.grammar import problems_of_words
-from crosslens.core.errors import UnknownNameError, UsageError
+from crosslens.core import UnknownNameError, UsageError
 from crosslens.data.readers.coco import read_coco
-from crosslens.synth.generation import generate, record
-from crosslens.values.dataset import Dataset
+from crosslens.synth import generate
+from crosslens.synth.generation import record
+from crosslens.values import Dataset
 
 RULES = load_generator("rules")
 LEFT, RIGHT, WHOLE = (0.1, 0.4, 0.2, 0.2), (0.7, 0.4, 0.2, 0.2), (0.0, 0.0, 1.0, 1.0)

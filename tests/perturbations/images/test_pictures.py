@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from crosslens.core.errors import InputError, UnknownNameError, UsageError
+from crosslens.core import InputError, UnknownNameError, UsageError
 from crosslens.perturbations import (
     IMAGE_PERTURBATIONS,
     SEVERITIES,
@@ -22,7 +22,7 @@ from crosslens.perturbations import (
     severity_sheet,
 )
 from crosslens.perturbations.images.changes import _poisson_table, crop_move, kept_part, patch, rotate_move
-from crosslens.storage.hashing import random_stream
+from crosslens.storage import random_stream
 from tests.tables import each_row
 
 Image = pytest.importorskip("PIL.Image", reason="pip install 'crosslens[scenes]'")

@@ -19,13 +19,13 @@ import polars as pl
 import pytest
 
 import crosslens as cl
-from crosslens.core.errors import ConflictError, InputError, UnknownNameError
-from crosslens.data.images import image_files
+from crosslens.core import ConflictError, InputError, UnknownNameError
+from crosslens.data import image_files
 from crosslens.perturbations import IMAGE_PERTURBATIONS, perturb_images, perturb_picture
 from crosslens.perturbations.images.writing import LEAST_LEFT, file_names
 from crosslens.storage import Workspace
 from crosslens.synth import write_scenes
-from crosslens.values.dataset import Dataset
+from crosslens.values import Dataset
 from tests.tables import rest_slow
 
 Image = pytest.importorskip("PIL.Image", reason="pip install 'crosslens[scenes]'")

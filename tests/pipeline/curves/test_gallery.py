@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import crosslens as cl
-from crosslens.core.errors import InputError, UsageError
+from crosslens.core import InputError, UsageError
 from crosslens.pipeline import GalleryCurves, OrderChange, gallery_curve, parse_sizes, round_sizes
-from crosslens.values.run import Run
+from crosslens.values import Run
 from tests.tables import each_row
 
 IMAGES, PER_IMAGE = 40, 2

@@ -7,8 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from crosslens.values.dataset import Dataset
-from crosslens.values.embeddings import Embeddings
+from crosslens.values import Dataset, Embeddings
 
 
 @pytest.fixture

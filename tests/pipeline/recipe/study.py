@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from crosslens.pipeline import EvaluateOptions, InputOptions, Recipe, run_recipe
-from crosslens.values.run import Run
+from crosslens.values import Run
 
 
 def recipe(study: Path, **changes: Any) -> Recipe:

@@ -10,11 +10,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from crosslens.core.errors import InputError
+from crosslens.core import InputError
 from crosslens.metrics import DEFAULT_METRICS, request
 from crosslens.pipeline import EvaluateOptions, Recipe, run_recipe
-from crosslens.values.dataset import Dataset
-from crosslens.values.run import Run
+from crosslens.values import Dataset, Run
 from tests.pipeline.recipe.study import lists, recipe, stored_metrics
 
 

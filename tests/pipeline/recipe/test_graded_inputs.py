@@ -7,11 +7,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from crosslens.core.errors import CrosslensError, InputError
+from crosslens.core import CrosslensError, InputError
 from crosslens.data import write_dataset
 from crosslens.encode import EncodeOptions
 from crosslens.pipeline import EvaluateOptions, InputOptions, Recipe, run_recipe
-from crosslens.values.embeddings import Embeddings
+from crosslens.values import Embeddings
 from tests.pipeline.graded_data import CAPTIONS, DATASET, IMAGES, PHI, RANDOM, SCORES
 
 
@@ -77,7 +77,7 @@ def test_mistakes_in_recipes(study: Path, metrics: str, inputs: dict[str, tuple[
     (study / "empty").mkdir()
     if "lists" in str(inputs):
         from crosslens.data import write_run
-        from crosslens.values.ranking import RankedLists
+        from crosslens.values import RankedLists
 
         rows = {image: dict(zip(DATASET.caption_ids, map(float, row), strict=True))
                 for image, row in zip(DATASET.image_ids, SCORES, strict=True)}  # fmt: skip

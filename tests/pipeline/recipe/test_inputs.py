@@ -10,11 +10,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from crosslens.core.errors import CrosslensError, InputError
+from crosslens.core import CrosslensError, InputError
 from crosslens.pipeline import EvaluateOptions, InputOptions, Recipe, run_recipe
 from crosslens.pipeline.recipe import execute
-from crosslens.values.dataset import Dataset
-from crosslens.values.embeddings import Embeddings
+from crosslens.values import Dataset, Embeddings
 from tests.pipeline.recipe.study import figures, recipe
 
 

@@ -10,10 +10,8 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 
-from crosslens.core import is_plugin_loaded, load_plugin
-from crosslens.core.errors import FormatVersionError, InputError, UsageError
-from crosslens.pipeline import EvaluateOptions, Recipe
-from crosslens.pipeline.options import EvaluateArguments
+from crosslens.core import FormatVersionError, InputError, UsageError, is_plugin_loaded, load_plugin
+from crosslens.pipeline import EvaluateArguments, EvaluateOptions, Recipe
 from crosslens.pipeline.recipe.recipe import write_toml
 from crosslens.storage import UntrustedCodeError
 from crosslens.storage.settings import key_lines

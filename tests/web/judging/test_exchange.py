@@ -18,11 +18,11 @@ from crosslens.core import InputError, UnknownNameError, UsageError
 from crosslens.data import read_judgements, read_relevance
 from crosslens.explanations import concept_metrics, explain_run, save_overview
 from crosslens.storage import parquet_bytes
+from crosslens.web import ExportOptions, ImportOptions, export_content
 from crosslens.web.judging.agreement import judgement_table
 from crosslens.web.judging.database.projects import StoredItem
-from crosslens.web.judging.exporting import export_content, judged_pairs
+from crosslens.web.judging.exporting import judged_pairs
 from crosslens.web.judging.importing import pair_items, run_items, survey_items
-from crosslens.web.judging.options import ExportOptions, ImportOptions
 from crosslens.web.judging.results import ProjectAnswers
 from crosslens.web.judging.tasks import TASKS, Answer, ItemContent, NewItem, ShownPicture, ShownText, label_grades
 from tests.web.judging.judged import results_of, said

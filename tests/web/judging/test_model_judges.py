@@ -17,8 +17,8 @@ from PIL import Image
 
 from crosslens.core import CrosslensError, InputError, UsageError
 from crosslens.encode import Endpoint, InvalidAnswer, RecordedAnswers, Tokens
+from crosslens.web import AskingOptions
 from crosslens.web.judging.model_judges import ModelJudge, ask_and_keep, picture_for_model, read_item_answer
-from crosslens.web.judging.options import AskingOptions
 from crosslens.web.judging.tasks import TASKS, Answer, ItemContent, ShownPicture, ShownText
 from tests.build.generators.test_http import Server, content, fails
 from tests.web.test_pictures import bomb

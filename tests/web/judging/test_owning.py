@@ -15,9 +15,9 @@ import pytest
 
 from crosslens.explanations import explain_run
 from crosslens.storage import parquet_bytes
+from crosslens.web import load_answers
 from crosslens.web.judging import owner_pages
 from crosslens.web.judging.database.projects import create_project
-from crosslens.web.judging.results import load_answers
 from crosslens.web.judging.tasks import Answer
 from tests.tables import rest_slow
 from tests.web.conftest import NASTY
