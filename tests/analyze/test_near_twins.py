@@ -7,8 +7,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from crosslens.analyze import Subject, changed_words, find_twins, look_at_twins, named_images, quoted_change
-from crosslens.analyze.near_twins import plant_equal_twins
+from crosslens.analyze import Subject, changed_words, look_at_twins
+from crosslens.analyze.near_twins import find_twins, named_images, plant_equal_twins, quoted_change
 from crosslens.core import EvidenceList, PairedBars, QueryCards, restored_part, stored_part
 from crosslens.values import Dataset
 from tests.tables import each_row
