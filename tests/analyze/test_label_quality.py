@@ -179,6 +179,7 @@ def test_clean_labels_are_not_accused(noise: float) -> None:
 @pytest.mark.parametrize(
     ("seed", "strength"),
     [
+        (0, 0.03),
         (0, 0.05),
         (1, 0.1),
         *(pytest.param(*case, marks=pytest.mark.slow) for case in ((1, 0.05), (2, 0.05), (0, 0.1), (2, 0.1))),
@@ -196,6 +197,28 @@ def test_exchanged_captions_are_found_and_hardly_any_other(seed: int, strength: 
     assert moved.height
     assert set(moved["caption"]) <= evidence
     assert set(result.table["proposal"]) <= {"move", "keep"}
+
+
+def test_odd_captions_are_no_exchanged_ones() -> None:
+    """Captions in the words of another image, whose own image is neither near the top nor in the lower half."""
+    subject, random = world(), np.random.default_rng(5)
+    assert subject.images is not None
+    assert subject.captions is not None
+    images, captions = (np.array(side.vectors) for side in (subject.images, subject.captions))
+    directions = images / np.linalg.norm(images, axis=1, keepdims=True)
+    texts, count = list(subject.dataset.texts), len(subject.dataset.image_ids)
+    for row in random.permutation(len(texts))[:48].tolist():
+        own = int(subject.owner[row])
+        ranks = [(float((directions @ images[other] > directions[own] @ images[other]).mean()), other)
+                 for other in random.permutation(count).tolist()]  # fmt: skip
+        other = next(other for rank, other in ranks if 0.15 < rank < 0.35)
+        captions[row] = images[other]
+        named = [word for word in texts[4 * other].split() if word in WORDS_SEEN]
+        texts[row] = TEMPLATES[row % 4].format(*named)
+    odd = Subject.of(with_texts(subject.dataset, dict(enumerate(texts))), images, captions)
+    result = look_at_labels(odd)
+    assert len(result.swaps.captions) >= 20
+    assert "swapped-captions" not in said(odd)
 
 
 @pytest.mark.parametrize("strength", [0.01, 0.1])

@@ -244,6 +244,22 @@ def test_three_kinds_of_hubs() -> None:
     assert said(of_lists(subject, given))["hub"].effect.value == pytest.approx(0.05, abs=0.01)
 
 
+def test_the_p_of_a_hub_is_that_of_counts_that_fall_off_exponentially() -> None:
+    stream = random_stream(0, "counts")
+    p_values = []
+    for _ in range(2000):
+        top = np.sort(np.floor(stream.exponential(6, 200)))[::-1][: lists._TAIL + lists._MOST_HUBS + 1]
+        p_values.append(lists._hubs_in(top, 450)[1])
+    assert np.mean(np.array(p_values) < 0.05) <= 0.05
+    assert np.mean(np.array(p_values) < 0.002) <= 0.004
+    few = np.array([20, 6, 5, 3, 3, *[2] * 12, *[1] * 7], np.float64)
+    assert lists._hubs_in(few, 450)[1] < 0.005, "nothing among such counts comes so often"
+    beside = np.array([68, 25, 9, *[4] * 10, *[3] * 10], np.float64)
+    assert lists._hubs_in(beside, 750)[1] < 0.005, "beside another hub"
+    many = np.array([35, 17, 13, 11, 10, 10, 9, 9, 8, 8, *[7] * 6, *[6] * 8], np.float64)
+    assert lists._hubs_in(many, 750)[1] == 1, "of a weak model an item may come twice as often as the next"
+
+
 def of_lists(subject: Subject, given: Mapping[str, list[str]]) -> Subject:
     """The same dataset with lists of images by caption, and nothing else."""
     data = subject.dataset
@@ -299,6 +315,27 @@ def test_blank_vectors_are_counted() -> None:
         seen for seen in look_into_inputs(replace(subject, captions=few).ranked()).findings() if seen.worth_a_look
     )
     assert seen.p is None  # two of a thousand are worth a look, and make nothing else unsound
+
+
+def test_a_constant_with_a_little_noise_is_nearly_one_vector() -> None:
+    subject, stream = world(3, cone=1.0), random_stream(0, "nearly")
+    assert subject.images is not None
+    values = np.array(subject.images.vectors)
+    drawn = np.sort(stream.permutation(len(values))[:12])
+    spread = float(np.linalg.norm(values - values.mean(axis=0), axis=1).mean())
+    for noise, nearly in ((0.01, True), (0.3, False)):
+        changed = values.copy()
+        moved_by = stream.standard_normal((12, values.shape[1])) / values.shape[1] ** 0.5
+        changed[drawn] = values.mean(axis=0) + noise * spread * moved_by
+        seen = said(subject.with_vectors(changed)).get("blank-vectors")
+        assert (seen is not None) == nearly
+        if seen is not None:
+            assert "6.0 % (12) of the images have nearly one and the same vector" in seen.text
+            assert {ids["item"] for ids in seen.evidence} == {subject.dataset.image_ids[row] for row in drawn}
+    chain = values.copy()  # neighbours on a line, far apart at its ends
+    chain[:, :] = values[0]
+    chain[:, 0] += np.linspace(0, 40 * spread, len(values))
+    assert "blank-vectors" not in said(subject.with_vectors(chain))
 
 
 def test_vectors_may_be_equal_for_a_reason() -> None:

@@ -14,10 +14,10 @@ from crosslens.metrics import format_count
 from crosslens.storage import Array
 
 _MOST_HUBS = 3
-_TAIL = 20
+_TAIL = 40
 _FEWEST_QUERIES = 10
 _SMALLEST_HUB = 0.01
-_RATIO = 2.0
+_RATIO = 2.25
 """A hub comes first, without being right, for so many queries and so many times as often as the next item."""
 
 
@@ -59,7 +59,9 @@ def hubs(firsts: Mapping[str, Firsts]) -> Iterator[Observation]:
     """Items that come first without being right far more often than any other.
 
     Every model has items that come first too often. Their counts fall off at least as fast as an exponential
-    distribution, whose largest exceeds the next by β on average; β is estimated from the items below.
+    distribution, whose largest exceeds the next by β on average; β is estimated from the items below those
+    that may be hubs, of which is known that they come at least as often; p allows for how few they are (the ratio of
+    the two has an F distribution).
     """
     for direction, first in firsts.items():
         asked, wrong = first.asked, first.asked & ~first.right & (first.items >= 0)
@@ -82,12 +84,15 @@ def hubs(firsts: Mapping[str, Firsts]) -> Iterator[Observation]:
 
 def _hubs_in(top: Array, queries: int) -> tuple[int, float]:
     """How many of the most frequent items are hubs, and p for that many: the least of one, two and three."""
-    best = (1, 1.0)
-    for number in range(1, min(_MOST_HUBS, len(top) - 2) + 1):
-        last, following, tail = top[number - 1], top[number], top[number:]
+    best, tail = (1, 1.0), top[_MOST_HUBS:]  # other hubs are no sample of what is usual
+    below = len(tail) - 1
+    if below < 2:
+        return best
+    spread = max(float((tail[:-1] - tail[-1]).sum() + _MOST_HUBS * (tail[0] - tail[-1])) / below, 1.0)
+    for number in range(1, _MOST_HUBS + 1):
+        last, following = top[number - 1], top[number]
         if last >= max(_FEWEST_QUERIES, _SMALLEST_HUB * queries, _RATIO * following):
-            spread = max(float((tail[:-1] - tail[-1]).mean()), np.sqrt(following), 1.0)
-            p = min(1.0, _MOST_HUBS * float(np.exp(-(last - following) / spread)))
+            p = min(1.0, _MOST_HUBS * (1 + float(last - following) / (spread * below)) ** -below)
             best = min(best, (number, p), key=lambda pair: pair[1])
     return best
 

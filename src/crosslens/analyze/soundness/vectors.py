@@ -30,6 +30,8 @@ _TEMPLATE = 0.6
 _PAIRS = 300
 _ROUNDING, _BESIDE = 1e-3, 3
 """How far apart vectors may be that are one, as a share of their length; neighbours that are compared."""
+_NEARLY = 0.05
+"""How far apart vectors may be that are nearly one, as a share of the distance of two drawn at random."""
 _LEVEL_LENGTHS = 1e-3
 _PERMUTATIONS = 2000
 
@@ -79,7 +81,7 @@ def blank_vectors(subject: Subject) -> Iterator[Observation]:
     for side, embeddings, ids, likeness, despite in sides:
         if embeddings is None or not len(embeddings) or (side == "images" and dataset.corpus is not None):
             continue  # where texts stand for the images, equal texts have equal vectors
-        level, equal, copied = _blank_rows(embeddings, likeness, subject.seed)
+        level, equal, nearly, copied = _blank_rows(embeddings, likeness, subject.seed)
         if (
             copied and side == "captions" and subject.encode is not None
         ):  # a model that tells them not apart: no mistake
@@ -90,7 +92,7 @@ def blank_vectors(subject: Subject) -> Iterator[Observation]:
                 copied = [row for row, other in zip(copied, apart.tolist(), strict=True) if other]
         for name, rows, what in (
             ("level", level, "a vector of zeros, or of one number everywhere"),
-            ("equal", equal, f"one and the same vector, {despite}"),
+            ("equal", equal, f"{'nearly ' if nearly else ''}one and the same vector, {despite}"),
             ("copied", copied, f"a vector that another has too, {despite}"),
         ):
             if not len(rows) and name != "level":
@@ -110,20 +112,31 @@ def blank_vectors(subject: Subject) -> Iterator[Observation]:
 
 def _blank_rows(
     embeddings: Embeddings, likeness: Callable[[int, int], float], seed: int
-) -> tuple[Sequence[int], Sequence[int], Sequence[int]]:
+) -> tuple[Sequence[int], Sequence[int], bool, Sequence[int]]:
     """Rows of equal numbers, rows of one vector that outnumber all others, and rows that repeat some vector.
 
     Vectors are one up to the rounding of half precision: an encoder that gets the same twice need not say so exactly.
+    Where many have nearly one vector, the third is true: a constant and a little noise.
     """
     flat = np.ascontiguousarray(embeddings.vectors).reshape(len(embeddings), -1)
     is_level = (flat == flat[:, :1]).all(axis=1) if flat.shape[1] > 1 else (flat[:, 0] == 0)
     level: list[int] = np.flatnonzero(is_level).tolist()
     stream = random_stream(seed, "blank vectors")
-    repeated = sorted(_repeated(flat, np.flatnonzero(~is_level), stream), key=len, reverse=True)
-    if not repeated:
-        return level, (), ()
-    pairs = stream.integers(0, len(flat), (_PAIRS, 2)).tolist()
-    at_random = float(np.mean([likeness(left, right) for left, right in pairs if left != right] or [0.0]))
+    pairs = stream.integers(0, len(flat), (_PAIRS, 2))
+    pairs = pairs[pairs[:, 0] != pairs[:, 1]]
+    usual = float(np.median(np.linalg.norm(np.subtract(*flat[pairs.T]), axis=1))) if len(pairs) else 0.0
+    others = np.flatnonzero(~is_level)
+    repeated, close = (
+        sorted(_repeated(flat, others, stream, least), key=len, reverse=True) for least in (0.0, _NEARLY * usual)
+    )
+    # A chain of neighbours is no vector that all of them have.
+    close = [
+        rows for rows in close
+        if np.linalg.norm(flat[rows] - flat[rows].mean(axis=0), axis=1).max() <= _NEARLY * usual
+    ]  # fmt: skip
+    if not repeated and not close:
+        return level, (), False, ()
+    at_random = float(np.mean([likeness(left, right) for left, right in pairs.tolist()] or [0.0]))
 
     def unrelated(rows: Sequence[int]) -> bool:
         if at_random > _TEMPLATE:
@@ -132,26 +145,36 @@ def _blank_rows(
         drawn = stream.permutation(len(every))[:_PAIRS]
         return float(np.mean([likeness(*every[pair]) for pair in drawn])) <= at_random + _RELATED * (1 - at_random)
 
-    next_largest = len(repeated[1]) if len(repeated) > 1 else 1
-    outstanding = len(repeated[0]) >= _OUTSTANDING * next_largest and unrelated(repeated[0])
-    equal = repeated.pop(0) if outstanding else []
+    def outstanding(groups: Sequence[Sequence[int]]) -> Sequence[int]:
+        following = len(groups[1]) if len(groups) > 1 else 1
+        return groups[0] if groups and len(groups[0]) >= _OUTSTANDING * following and unrelated(groups[0]) else []
+
+    equal = outstanding(repeated)
+    nearly = not equal
+    if nearly:
+        equal = outstanding(close)
+    copied = [rows for rows in repeated if not set(rows) & set(equal)]
     # Of an encoder that tells few things apart most vectors are repeated: none is a copy.
-    few = sum(map(len, repeated)) <= len(flat) / 2
-    return level, equal, [row for rows in repeated if few and unrelated(rows) for row in rows]
+    few = sum(map(len, copied)) <= len(flat) / 2
+    return level, equal, nearly, [row for rows in copied if few and unrelated(rows) for row in rows]
 
 
-def _repeated(flat: Array, rows: IntArray, stream: np.random.Generator) -> Iterator[list[int]]:
-    """These rows by what is one vector, where several are: such vectors are next to each other in any direction."""
+def _repeated(flat: Array, rows: IntArray, stream: np.random.Generator, least: float) -> Iterator[list[int]]:
+    """These rows by what is one vector, where several are: such vectors are next to each other in any direction.
+
+    They are one where they differ by no more than rounding, or than ``least``.
+    """
     lengths = np.linalg.norm(flat[rows].astype(np.float64), axis=1)
     places = flat[rows] @ stream.standard_normal(flat.shape[1])
     order = np.argsort(places, kind="stable")
     edges: list[IntArray] = []
     for step in range(1, min(_BESIDE, len(rows) - 1) + 1):
         pairs = np.stack([order[:-step], order[step:]])
-        allowed = _ROUNDING * np.maximum(*lengths[pairs])
-        pairs = pairs[:, np.abs(np.subtract(*places[pairs])) <= 5 * allowed]  # of a normal distribution
+        allowed = np.maximum(_ROUNDING * np.maximum(*lengths[pairs]), least)
+        near = np.abs(np.subtract(*places[pairs])) <= 5 * allowed  # of a normal distribution
+        pairs, allowed = pairs[:, near], allowed[near]
         apart = np.linalg.norm(np.subtract(*(flat[rows[side]].astype(np.float64) for side in pairs)), axis=1)
-        edges.append(pairs[:, apart <= _ROUNDING * np.maximum(*lengths[pairs])])
+        edges.append(pairs[:, apart <= allowed])
     first, second = np.concatenate([np.zeros((2, 0), np.int64), *edges], axis=1)
     links = coo_array((np.ones(len(first)), (first, second)), shape=(len(rows), len(rows)))
     labels = connected_components(links, directed=False)[1]
