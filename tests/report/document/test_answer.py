@@ -203,7 +203,24 @@ def test_where_nothing_is_wrong_the_lines_say_what_was_looked_at() -> None:
         "Nowhere in particular: no group of queries was shown to be worse than the rest.", "open",
     )  # fmt: skip
     assert said["What does it not read?"][:2] == ("Nothing of what was tried was shown to go unread.", "open")
-    assert said["Can the labels be trusted?"][0].startswith("Nothing speaks against them")
+    assert said["Can the labels be trusted?"][0] == "Nothing speaks against them: no caption was found twice."
+    own = context(planted("m", THREE_OF_FOUR), results=results)
+    own.inputs = replace(own.inputs, pictures={"toys": {"a": "a.png"}})
+    both = "Nothing speaks against them: no caption and no picture was found twice."
+    assert lines(own)["Can the labels be trusted?"][0] == both
+    other = [StageResult("missing-positives", {}, "", "m")]
+    text = lines(context(planted("m", THREE_OF_FOUR), results=other))["Can the labels be trusted?"][0]
+    assert text == "Nothing speaks against them.", "nobody looked for captions that are there twice"
+
+
+def test_how_good_a_model_is_stays_open_where_rows_are_shifted() -> None:
+    shifted = finding(
+        "misaligned", "30 % of the captions are compared with the vectors of another image: …", "soundness"
+    )
+    many = planted("m", THREE_OF_FOUR * 4)
+    for certainty, said in (("settled", "open"), ("likely", "open"), ("open", "settled")):
+        findings = [replace(shifted, certainty=certainty)]
+        assert lines(context(many, findings=findings, results=[LOOKED]))["How good is it?"][1] == said
 
 
 def test_what_nobody_looked_at_is_said_to_be_so() -> None:

@@ -311,6 +311,12 @@ def _how_good(context: ReportContext) -> AnsweredQuestion | None:
     half = 100 * (values.high - values.low) / 2
     if not isfinite(half):
         return AnsweredQuestion("How good is it?", text, "open", "The run has no interval.", "#groups", "By group ↓")
+    if any(
+        "*" in FINDING_KINDS[finding.kind].details["silences"] and finding.model in ("", name)
+        for finding in context.findings if finding.certainty != "open"
+    ):  # fmt: skip
+        reason = "open: the input is not sound, so this says how good the files are, and not how good the model is."
+        return AnsweredQuestion("How good is it?", text, "open", reason, "#groups", "By group ↓")
     certainty = "settled" if images >= _MANY_IMAGES else "likely"
     reason = (
         f"The {100 * values.level:g} % interval over {format_count(images, 'image')} is {figure.interval}. "
@@ -387,7 +393,11 @@ def _labels(context: ReportContext) -> AnsweredQuestion | None:
     if findings:
         return _answer(context, question, findings, "#labels", "Labels ↓")
     if any(map(context.was_looked_at, LABEL_STAGES)):
-        text = "Nothing speaks against them: no caption and no picture was found twice."
+        twice = [name for name, looked in (
+            ("no caption", context.was_looked_at("label-quality")),
+            ("no picture", context.was_looked_at("label-quality") and bool(context.inputs.pictures)),
+        ) if looked]  # fmt: skip
+        text = f"Nothing speaks against them{f': {_listed(twice)} was found twice' if twice else ''}."
         return AnsweredQuestion(question, text, "open", f"{_SILENT} No person has judged them.", "#labels", "Labels ↓")
     return _not_looked(question, "the labels", context)
 
