@@ -52,6 +52,13 @@ def test_p_values_are_corrected_over_all_that_was_looked_at() -> None:
     assert finding.p == pytest.approx(0.04)
 
 
+def test_what_was_counted_makes_no_test_more_certain() -> None:
+    lucky, others = observation(p=0.02), [observation("slow", p=0.9) for _ in range(3)]
+    counted = [observation("blank", p=0.0, subject=str(number)) for number in range(5)]
+    assert said(lucky, *others) == []
+    assert said(lucky, *others, *counted) == ["blank"] * 5
+
+
 def test_what_was_not_seen_is_not_said() -> None:
     assert said(observation()) == []
     assert said(observation(p=0.2), observation("slow", bounded=False)) == []

@@ -52,7 +52,8 @@ def conclude(
     observed = list(observed)
     precisions = measured_precisions() if precisions is None else precisions
     p_values = {row: entry.observation.p for row, entry in enumerate(observed) if entry.observation.p is not None}
-    adjusted = dict(zip(p_values, correct(list(p_values.values()), "bh").tolist(), strict=True))
+    tested = {row: p for row, p in p_values.items() if p > 0}  # what was counted makes no test more certain
+    adjusted = {**p_values, **dict(zip(tested, correct(list(tested.values()), "bh").tolist(), strict=True))}
     findings = []
     for row, (observation, stage, model, dataset) in enumerate(observed):
         precision = precisions.get(observation.kind)
