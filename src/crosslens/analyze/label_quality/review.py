@@ -114,12 +114,12 @@ class LabelQuality(Presented):
             )
             parts.append(Table(header, rows, "l" + "r" * 6, notes=(explained,)))
         if doubted := len(self.swaps.captions):
-            mutual = sum(swap.mutual for swap in self.swaps.captions)
-            chance = "" if self.swaps.p is None else f" (p = {self.swaps.p:.2g})"
-            parts.append(Text.of(
-                f"{format_count(doubted, 'caption')} may belong to another image; of {mutual:,} that image has a "
-                f"doubted caption itself{chance}."
-            ))  # fmt: skip
+            sure, chance = len(self.swaps.evidence), "" if self.swaps.p is None else f" (p = {self.swaps.p:.2g})"
+            why = (
+                f"{sure:,} of them can hardly be odd captions of their own" if self.swaps.many
+                else f"of {sure:,} that image has a doubted caption itself"
+            )  # fmt: skip
+            parts.append(Text.of(f"{format_count(doubted, 'caption')} may belong to another image; {why}{chance}."))
         if reasons := self.reasons:
             facts = ((f"{name}: {reasons[name]:,}", f"{words}.") for name, words in REASONS.items() if name in reasons)
             parts.append(FactList(tuple(facts)))

@@ -397,7 +397,7 @@ def _labels(context: ReportContext) -> AnsweredQuestion | None:
             ("no caption", context.was_looked_at("label-quality")),
             ("no picture", context.was_looked_at("label-quality") and bool(context.inputs.pictures)),
         ) if looked]  # fmt: skip
-        text = f"Nothing speaks against them{f': {_listed(twice)} was found twice' if twice else ''}."
+        text = f"Nothing speaks against them{f': {listed(twice)} was found twice' if twice else ''}."
         return AnsweredQuestion(question, text, "open", f"{_SILENT} No person has judged them.", "#labels", "Labels ↓")
     return _not_looked(question, "the labels", context)
 
