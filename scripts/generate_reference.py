@@ -9,6 +9,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+from reference_pages.cleaning import cleaning
 from reference_pages.commands import command_line, exit_codes
 from reference_pages.keywords import keyword_stubs
 from reference_pages.limits import limits
@@ -48,6 +49,7 @@ def pages() -> dict[str, str]:
         "image-perturbations.md": image_perturbations(),
         "exports.md": exports(),
         "findings.md": findings(),
+        "cleaning.md": cleaning(),
         "python.md": python_names(),
         "options.md": options(),
         "exit-codes.md": exit_codes(),
