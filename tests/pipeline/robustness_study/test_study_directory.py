@@ -195,6 +195,10 @@ def test_damaged_files_are_computed_again(tmp_path: Path, damaged: str) -> None:
     for name, table in whole.tables.items():
         assert again.tables[name].equals(table), name
         assert cl.Robustness.load(tmp_path / "rob").tables[name].equals(table), name
+    for variant in ("original", "char_swap"):
+        assert cl.Run.load(tmp_path / "rob" / "letters" / variant).rankings["t2t"].query_ids, (
+            "whole again in the folder"
+        )
 
 
 def test_a_model_may_be_called_pictures(tmp_path: Path) -> None:
