@@ -17,8 +17,8 @@ import sys
 from pathlib import Path
 
 from crosslens.core.rendering import decimal
-from crosslens.pipeline import calibrate_device, measure_run, memory_of, plan_evaluation, read_rates
-from crosslens.pipeline.planning.plan import FORMAT, devices_of, format_bytes, format_duration, format_number
+from crosslens.planning import calibrate_device, measure_run, memory_of, plan_evaluation, read_rates
+from crosslens.planning.plan import FORMAT, devices_of, format_bytes, format_duration, format_number
 
 SIZES = ((2500, 384), (5000, 256), (8000, 128))
 PER_IMAGE, ALLOWED = 5, 0.25

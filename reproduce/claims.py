@@ -249,7 +249,7 @@ def _digest(folders: tuple[str, ...]) -> str:
 CODE = (
     "reproduce",
     *(f"src/crosslens/{name}" for name in ("analyze", "core", "language", "perturbations", "similarity", "statistics")),
-    "src/crosslens/pipeline/audit",
+    "src/crosslens/audits",
 )
 
 

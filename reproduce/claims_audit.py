@@ -8,8 +8,8 @@ from typing import Any
 
 import crosslens as cl
 from crosslens.analyze import ANALYSES, Subject
+from crosslens.audits.conclusions import Observed, conclude
 from crosslens.core import FINDING_KINDS, Finding, Observation, Precision
-from crosslens.pipeline.audit.conclusions import Observed, conclude
 
 LEFT_OUT = ("missing-positives",)
 """It encodes every caption once more; what it proposes is measured on judged pairs."""
@@ -37,7 +37,7 @@ def findings_of(subjects: Mapping[str, Subject], left_out: Collection[str] = LEF
 
 def compared(subjects: Mapping[str, Subject]) -> Sequence[Observation]:
     """What is observed of several models on one dataset."""
-    from crosslens.pipeline.audit.comparing import compare_models
+    from crosslens.audits.comparing import compare_models
 
     runs = {
         name: cl.evaluate(

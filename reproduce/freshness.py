@@ -31,7 +31,7 @@ ROOT = HERE.parent
 SOURCE = ROOT / "src"
 CODE = {SOURCE / "crosslens": "crosslens", HERE: "reproduce"}
 APART = re.compile(
-    r"(?:crosslens\.(?:cli|data|report|web|pipeline\.(?:comparison\w*|options|recipe)|statistics\.paired|train\.recipe"
+    r"(?:crosslens\.(?:cli|data|report|web|comparisons|pipeline\.(?:options|recipe)|statistics\.paired|train\.recipe"
     r"|explanations\.changes|encode\.(?:cache|loading|options|sources)|engine\.long_work|core"
     r"|storage\.(?:folders|input_files|output|remote|resumable|settings|trust))|reproduce\.(?:freshness|pages|reproduction))(?:\.|$)"
 )

@@ -141,7 +141,7 @@ def shared_data() -> Path:
 def no_parser(monkeypatch: pytest.MonkeyPatch) -> None:
     """For protocols, as where the extra ``language`` is not installed: SPICE takes its time."""
     from crosslens.core import MissingExtraError
-    from crosslens.pipeline import protocol as following
+    from crosslens.pipeline.protocols import protocol as following
 
     load = following.load_similarity
 

@@ -9,6 +9,12 @@ from crosslens.analyze import (
     read_difficulty as read_difficulty,
     score_hard_negatives as hard_negatives,
 )
+from crosslens.comparisons import (
+    Comparison as Comparison,
+    Leaderboard as Leaderboard,
+    compare as compare,
+    leaderboard as leaderboard,
+)
 from crosslens.core import CrosslensError as CrosslensError, InputError as InputError, load_plugin as load_plugin
 from crosslens.data import (
     describe as describe,
@@ -29,12 +35,9 @@ from crosslens.explanations import (
 from crosslens.metrics import METRICS as METRICS, metric as metric, parse_metrics as parse_metrics
 from crosslens.perturbations import perturb as perturb
 from crosslens.pipeline import (
-    Comparison as Comparison,
-    Leaderboard as Leaderboard,
     Robustness as Robustness,
     agreement_by_protocol as agreement,
     chart as plot,
-    compare as compare,
     compare_caption_sets as compare_caption_sets,
     drop_table as robustness_table,
     evaluate as evaluate,
@@ -42,11 +45,10 @@ from crosslens.pipeline import (
     gallery_curve as gallery_curve,
     granularity_by_protocol as granularity,
     group_metrics as by,
-    leaderboard as leaderboard,
-    plan_evaluation as plan,
     robustness as robustness,
     robustness_from_runs as robustness_from_runs,
 )
+from crosslens.planning import plan_evaluation as plan
 from crosslens.rank import rank_both as rank_both
 from crosslens.report import (
     audit as audit,

@@ -25,7 +25,7 @@ from crosslens.analyze.label_quality.look import (
 from crosslens.analyze.label_quality.review import apply_review
 from crosslens.analyze.subject import Subject
 from crosslens.core.errors import CrosslensError, InputError, UsageError
-from crosslens.pipeline.evaluation import evaluate
+from crosslens.pipeline.evaluations.evaluation import evaluate
 from crosslens.values.dataset import Dataset
 from crosslens.values.ranking import Ranking
 

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from crosslens.analyze import ANALYSES, Subject
+from crosslens.audits import all_stages
 from crosslens.core import FINDING_KINDS, load_plugin
-from crosslens.pipeline import all_stages
 from crosslens.storage import random_stream
 from crosslens.values import Run
 from reference_pages.registries import findings

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import crosslens as cl
-from crosslens.pipeline import load_audit
+from crosslens.audits import load_audit
 from tests.cli.test_scenes import MODEL
 
 from .conftest import Call

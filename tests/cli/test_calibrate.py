@@ -16,8 +16,8 @@ import numpy as np
 import pytest
 
 import crosslens as cl
+from crosslens.audits import load_audit
 from crosslens.core import FINDING_KINDS
-from crosslens.pipeline import load_audit
 from tests.pipeline.small_world import world
 
 from .conftest import Call

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-import crosslens.pipeline.doctor as doctor
-from crosslens.pipeline import diagnose
+import crosslens.planning.doctor as doctor
+from crosslens.planning import diagnose
 from tests.commands import Call, call as call
 
 ROOT = Path(__file__).resolve().parents[2]

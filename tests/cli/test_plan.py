@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from crosslens.pipeline.planning.plan import format_bytes, format_duration, format_number
+from crosslens.planning.plan import format_bytes, format_duration, format_number
 from tests.tables import each_row
 
 from .conftest import Call
@@ -66,7 +66,7 @@ def test_mistakes(call: Call, words: list[str], message: str) -> None:
 def test_calibration_is_used_from_then_on(call: Call, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     runs = [{"images": 100, "captions": 500, "dim": 64, "seconds": 1000.0}]
     entry = {"about": "a slow machine", "memory_bytes": None, "ranking": runs, "evaluation": runs}
-    monkeypatch.setattr("crosslens.pipeline.calibrate_device", lambda *_, **__: entry)
+    monkeypatch.setattr("crosslens.planning.calibrate_device", lambda *_, **__: entry)
     outcome = call("plan", "--calibrate", "--threads", "1")
     assert outcome.code == 0, outcome.err
     planned = call("plan", "--images", "100", "--captions", "500", "--dim", "64", "--json").json

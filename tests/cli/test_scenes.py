@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 import crosslens.cli.commands.start as demo
-from crosslens.pipeline import Demo, load_audit
+from crosslens.audits import Demo, load_audit
 from crosslens.synth import SyntheticScene, write_scenes
 
 from .conftest import Call

@@ -10,8 +10,8 @@ import numpy as np
 import polars as pl
 import pytest
 
-from crosslens.pipeline.comparison import compare
-from crosslens.pipeline.evaluation import evaluate
+from crosslens.comparisons.comparison import compare
+from crosslens.pipeline.evaluations.evaluation import evaluate
 from crosslens.values.dataset import Dataset
 from crosslens.values.run import Run
 

@@ -9,7 +9,7 @@ import pytest
 
 from crosslens.core.errors import MissingExtraError, UsageError
 from crosslens.data import load_dataset, read_eccv
-from crosslens.pipeline.evaluation import evaluate
+from crosslens.pipeline.evaluations.evaluation import evaluate
 from crosslens.values.dataset import Dataset
 from crosslens.values.relevance import Relevance
 from tests.tables import rest_slow

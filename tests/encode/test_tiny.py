@@ -17,7 +17,7 @@ from crosslens.core.errors import UsageError
 from crosslens.encode import encode_dataset, load_encoder
 from crosslens.encode.adapters.onnx import TINY
 from crosslens.pipeline import group_metrics
-from crosslens.pipeline.evaluation import evaluate
+from crosslens.pipeline.evaluations.evaluation import evaluate
 from crosslens.synth import generate
 from crosslens.synth.writing import write_scenes
 from crosslens.values.dataset import Dataset

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from crosslens.explanations import explain_queries, objects_of
-from crosslens.pipeline.evaluation import evaluate
+from crosslens.pipeline.evaluations.evaluation import evaluate
 from crosslens.values.dataset import Dataset
 
 pytest.importorskip("spacy", reason="pip install 'crosslens[language]'")

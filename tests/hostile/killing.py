@@ -104,7 +104,7 @@ class Judge:
             from crosslens.cli import main as command
 
             if words[0] == "audit":  # its results say how long each stage took
-                from crosslens.pipeline.audit import running
+                from crosslens.audits import running
 
                 running.time = SimpleNamespace(monotonic=lambda: 0.0)
             os.chdir(self.work)

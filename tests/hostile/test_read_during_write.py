@@ -16,12 +16,13 @@ import numpy as np
 import pytest
 
 import crosslens as cl
+from crosslens.audits import load_audit
+from crosslens.audits.results import AuditFolder
 from crosslens.cli import main
 from crosslens.core import InputError
 from crosslens.data import write_dataset
 from crosslens.encode import EncodeOptions
-from crosslens.pipeline import InputOptions, Recipe, Robustness, load_audit
-from crosslens.pipeline.audit.results import AuditFolder
+from crosslens.pipeline import InputOptions, Recipe, Robustness
 from crosslens.pipeline.recipe.inputs import _from_embeddings, load_inputs
 from crosslens.similarity import PrecomputedSimilarity
 from crosslens.storage import FORMAT_VERSION, HEADER_FILE, being_written, output as reading, write_header

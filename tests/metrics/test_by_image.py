@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from crosslens.metrics import GainMatrix, compute, parse_metric
-from crosslens.pipeline.evaluation import evaluate
+from crosslens.pipeline.evaluations.evaluation import evaluate
 from tests.metrics.brute import rank
 
 

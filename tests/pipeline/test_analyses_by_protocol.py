@@ -12,7 +12,8 @@ import pytest
 import crosslens as cl
 from crosslens.analyze import FEATURES, Granularity
 from crosslens.core import UsageError
-from crosslens.pipeline import find_protocol, protocol_analyses as analyses
+from crosslens.pipeline import find_protocol
+from crosslens.pipeline.protocols import analyses as analyses
 
 NOTE = "The figures follow the protocol expl."
 

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 import crosslens as cl
+from crosslens.comparisons.comparison import Comparison, compare
 from crosslens.core import Folded, Intervals, PairedBars
 from crosslens.core.errors import InputError, UnknownNameError, UsageError
 from crosslens.metrics import measure
-from crosslens.pipeline.comparison import Comparison, compare
 from crosslens.statistics import correct, holm, paired_permutation
 from crosslens.values.run import MetricValues, Run
 from tests.metrics.brute import rank

@@ -14,12 +14,13 @@ import numpy as np
 import polars as pl
 import pytest
 
+from crosslens.comparisons import compare, leaderboard
+from crosslens.comparisons.results import Comparison, MetricComparison, difference_figure
 from crosslens.core import Figure
 from crosslens.core.rendering import percent
 from crosslens.metrics import metric_figure
-from crosslens.pipeline import compare, compare_groups, leaderboard
-from crosslens.pipeline.comparison_results import Comparison, MetricComparison, difference_figure
-from crosslens.pipeline.groups import GroupedComparison
+from crosslens.pipeline import compare_groups
+from crosslens.pipeline.grouping.groups import GroupedComparison
 from crosslens.values import MetricValues, Run
 
 HIT = MetricComparison(

@@ -10,10 +10,10 @@ import numpy as np
 import polars as pl
 import pytest
 
+from crosslens.comparisons.comparison import compare
 from crosslens.core.errors import ConflictError, InputError, UnknownNameError, UsageError
-from crosslens.pipeline.comparison import compare
-from crosslens.pipeline.evaluation import evaluate
-from crosslens.pipeline.groups import group_metrics
+from crosslens.pipeline.evaluations.evaluation import evaluate
+from crosslens.pipeline.grouping.groups import group_metrics
 from crosslens.similarity import relevance_matrix
 from crosslens.values.run import Run
 from tests.pipeline.graded_data import CAPTIONS, DATASET, IMAGES, METRICS, PHI, RANDOM, SCORES, check, expected

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 import crosslens as cl
+from crosslens.comparisons import Leaderboard, group_runs, leaderboard
 from crosslens.core import UnknownNameError, UsageError
-from crosslens.pipeline import Leaderboard, group_runs, leaderboard
 from crosslens.statistics import holm
 from crosslens.values import MetricValues, Run
 

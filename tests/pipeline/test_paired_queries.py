@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 
 import crosslens as cl
-from crosslens.pipeline import pair_queries
+from crosslens.comparisons import pair_queries
 from crosslens.statistics import detectable_difference, paired_permutation
 from crosslens.values import MetricValues, Run
 from tests.pipeline.small_world import world

@@ -12,17 +12,9 @@ import crosslens as cl
 from crosslens.core import InputError, MissingExtraError, UnknownNameError, UsageError
 from crosslens.metrics import parse_metric, parse_metrics
 from crosslens.perturbations import chosen_perturbations
-from crosslens.pipeline import (
-    PROTOCOLS,
-    Convention,
-    Protocol,
-    ProtocolList,
-    Recipe,
-    add_protocol,
-    find_protocol,
-    protocol as following,
-)
-from crosslens.pipeline.protocol import COMMANDS
+from crosslens.pipeline import PROTOCOLS, Convention, Protocol, ProtocolList, Recipe, add_protocol, find_protocol
+from crosslens.pipeline.protocols import protocol as following
+from crosslens.pipeline.protocols.protocol import COMMANDS
 from crosslens.report import EXPORTS
 from tests.pipeline.graded_data import DATASET, SCORES
 from tests.pipeline.robustness_study.letters import Letters, captions, text_study

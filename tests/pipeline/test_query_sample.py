@@ -9,7 +9,7 @@ import pytest
 
 import crosslens as cl
 from crosslens.core import UsageError
-from crosslens.pipeline.rankers import draw_queries
+from crosslens.pipeline.evaluations.rankers import draw_queries
 from crosslens.statistics import estimate
 from crosslens.values import Dataset
 from tests.commands import Call, call as call

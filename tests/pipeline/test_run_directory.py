@@ -103,7 +103,7 @@ def test_columns_named_like_a_metric_are_kept(tmp_path):
 def test_an_unfinished_run_resumes(tmp_path, monkeypatch):
     dataset, pictures, texts = world()
     whole = cl.evaluate(dataset, images=pictures, captions=texts)
-    import crosslens.pipeline.evaluation as module
+    import crosslens.pipeline.evaluations.evaluation as module
 
     with monkeypatch.context() as patch:
         patch.setattr(module, "measure", lambda *a, **k: (_ for _ in ()).throw(KeyboardInterrupt()))
@@ -113,7 +113,7 @@ def test_an_unfinished_run_resumes(tmp_path, monkeypatch):
     Workspace(tmp_path / "run").beside("checkpoint").mkdir()  # as a kill right after ranking leaves it
     with pytest.raises(InputError, match=r"no run\.json here"):
         cl.Run.load(tmp_path / "run")
-    from crosslens.pipeline import rankers
+    from crosslens.pipeline.evaluations import rankers
 
     monkeypatch.setattr(rankers, "rank_both", lambda *a, **k: pytest.fail("ranked again"))
     assert (

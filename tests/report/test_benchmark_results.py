@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 
 import crosslens as cl
+from crosslens.comparisons import group_runs, leaderboard
 from crosslens.core import InputError, UsageError
-from crosslens.pipeline import group_runs, leaderboard, side_by_side
+from crosslens.pipeline import side_by_side
 from crosslens.report import holds_results, render_export, write_named_export
 from crosslens.values import Run
 from tests.commands import Call, call as call

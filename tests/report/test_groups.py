@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 from crosslens.core.errors import UnknownNameError, UsageError
-from crosslens.pipeline.groups import NO_VALUE, group_metrics, groupable_metrics
+from crosslens.pipeline.grouping.groups import NO_VALUE, group_metrics, groupable_metrics
 from crosslens.values.run import Run
 
 
@@ -130,7 +130,7 @@ def test_json(run: Run) -> None:
 
 def test_groups_of_one_size_are_in_the_order_of_their_names() -> None:
     """An order that a hash decides would print another table each time."""
-    from crosslens.pipeline.groups import _largest_first
+    from crosslens.pipeline.grouping.groups import _largest_first
 
     names = [f"g{n:02}" for n in range(40)]
     assert _largest_first(pl.Series([*reversed(names), "last", "last", None])) == ["last", *names]

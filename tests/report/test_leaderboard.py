@@ -6,8 +6,8 @@ import json
 
 import numpy as np
 
+from crosslens.comparisons import Leaderboard, leaderboard
 from crosslens.core import Bars
-from crosslens.pipeline import Leaderboard, leaderboard
 from crosslens.values import MetricValues, Run
 
 

@@ -10,9 +10,9 @@ import pytest
 from PIL import Image
 
 import crosslens as cl
+from crosslens.comparisons import Comparison, compare
 from crosslens.core import Shares
 from crosslens.explanations import compare_queries
-from crosslens.pipeline import Comparison, compare
 from crosslens.report.forms import page as form
 from crosslens.values import Dataset
 from tests.report.browser import Watched

@@ -9,7 +9,7 @@ import pytest
 
 from crosslens.core.errors import UnknownNameError
 from crosslens.metrics import select_metrics
-from crosslens.pipeline.run_sections import runs_table
+from crosslens.pipeline.evaluations.sections import runs_table
 from crosslens.values.run import Run
 
 WHOLE = """\

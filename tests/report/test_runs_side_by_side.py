@@ -9,8 +9,8 @@ import polars as pl
 import pytest
 
 from crosslens.core.errors import UnknownNameError, UsageError
-from crosslens.pipeline.groups import group_metrics
-from crosslens.pipeline.runs_side_by_side import WHOLE, side_by_side
+from crosslens.pipeline.grouping.groups import group_metrics
+from crosslens.pipeline.grouping.side_by_side import WHOLE, side_by_side
 from crosslens.values.run import Run
 
 

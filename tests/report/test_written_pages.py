@@ -12,8 +12,8 @@ from typing import Any
 
 import polars as pl
 
+from crosslens.comparisons import leaderboard
 from crosslens.explanations import Explanation
-from crosslens.pipeline import leaderboard
 from tests.report.browser import Watched
 from tests.report.test_explanations import NASTY as EXPLAINED, explanations as explanations, page_of
 from tests.report.test_gallery import pictures, retrieval_gallery, runs_of, scores, toys

@@ -15,10 +15,11 @@ from hypothesis import given, strategies as st
 
 import crosslens as cl
 from crosslens.analyze import find_missing_positives
+from crosslens.comparisons import compare, group_runs
 from crosslens.core import Histogram
 from crosslens.data import describe
 from crosslens.language import count_words
-from crosslens.pipeline import Robustness, compare, group_runs
+from crosslens.pipeline import Robustness
 from crosslens.web.explorer.retrieval import QueryFilter, Retrieval
 from crosslens.web.explorer.runs import RunFilter, ServedDataset, comparable_runs, run_list
 from crosslens.web.library import RunSummary

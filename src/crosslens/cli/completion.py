@@ -169,7 +169,7 @@ _NAMES: dict[str, Callable[[str], Names]] = {
     "READER": _registered("crosslens.data", "READERS"),
     "KNOWN DATASET": lambda _: _known_datasets(),
     "RECIPE": _or_paths(lambda _: [(name, "") for name in import_module("crosslens.train").recipe_names()]),
-    "STAGE": lambda _: [(stage.name, stage.summary) for stage in import_module("crosslens.pipeline").all_stages()],
+    "STAGE": lambda _: [(stage.name, stage.summary) for stage in import_module("crosslens.audits").all_stages()],
 }
 """How the help writes a flag and its value, or the value alone; or what an argument is → what can stand there."""
 

@@ -12,10 +12,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
 
+import crosslens.audits as audits
 import crosslens.build as build
 import crosslens.data as data
 import crosslens.explanations as explanations
-import crosslens.pipeline as pipeline
 import crosslens.storage as storage
 import crosslens.values as value_types
 from crosslens.cli.flags import Flags
@@ -129,14 +129,14 @@ def served_data(every: Sequence[str]) -> tuple[tuple[value_types.Dataset, ...], 
     return tuple(loaded), tuple(pictures)
 
 
-def dataset_sources(every: Sequence[str], options: DatasetOptions) -> tuple[pipeline.DatasetSource, ...]:
+def dataset_sources(every: Sequence[str], options: DatasetOptions) -> tuple[audits.DatasetSource, ...]:
     """What each of the words names; reader options as flags are refused for several datasets."""
     _refuse_shared_options(every, options)
     sources = []
     for words in every:
         source, pairs = _split_words(words)
         given = replace(options, dataset=None, data=(*pairs, *options.data))
-        sources.append(pipeline.DatasetSource(source, given.reader_options(source)))
+        sources.append(audits.DatasetSource(source, given.reader_options(source)))
     if not every and options != DatasetOptions():
         options.reader_options()
     return tuple(sources)

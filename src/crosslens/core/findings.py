@@ -122,7 +122,7 @@ class Finding:
 
 
 FINDING_KINDS: Registry[Callable[..., Any]] = Registry(
-    "kind of finding", "findings", ("crosslens.analyze", "crosslens.pipeline.audit.comparing")
+    "kind of finding", "findings", ("crosslens.analyze", "crosslens.audits.comparing")
 )
 """The registered value is the plant: ``plant(subject, strength, stream)`` puts the defect into a dataset or a model."""
 

@@ -15,6 +15,7 @@ import numpy as np
 import polars as pl
 
 from crosslens.analyze import compare_granularity, measure_granularity as granularity_of
+from crosslens.comparisons import CaptionSets, MetricChange, corrected, primary_metric
 from crosslens.core import InputError, MissingExtraError, accepts_options, argument, refuse_other_keywords
 from crosslens.data import rename_images
 from crosslens.encode import EncodeOptions, encode_dataset, encode_texts, label, require_one_source
@@ -30,11 +31,9 @@ from crosslens.metrics import (
     parse_metrics,
     parts_across,
 )
-from crosslens.pipeline.comparison import primary_metric
-from crosslens.pipeline.comparison_results import CaptionSets, MetricChange, corrected
-from crosslens.pipeline.encoding import load_dual_encoder, note_skipped
-from crosslens.pipeline.evaluation import evaluate
-from crosslens.pipeline.inputs import align_both
+from crosslens.pipeline.evaluations.encoding import load_dual_encoder, note_skipped
+from crosslens.pipeline.evaluations.evaluation import evaluate
+from crosslens.pipeline.evaluations.inputs import align_both
 from crosslens.pipeline.options import CaptionSetOptions
 from crosslens.statistics import Samples, paired_samples, same_tests
 from crosslens.storage import Array

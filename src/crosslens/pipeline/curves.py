@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
+from crosslens.comparisons import run_labels
 from crosslens.core import (
     Cell,
     InputError,
@@ -45,9 +46,8 @@ from crosslens.metrics import (
     require_expectation,
     unit_sentence,
 )
-from crosslens.pipeline.comparison import run_labels
-from crosslens.pipeline.graded_relevance import GradedRelevance
-from crosslens.pipeline.inputs import direction_ids
+from crosslens.pipeline.evaluations.graded_relevance import GradedRelevance
+from crosslens.pipeline.evaluations.inputs import direction_ids
 from crosslens.pipeline.options import SignificanceOptions
 from crosslens.statistics import Bootstrap, Estimate, PairedTest, correct, paired_permutation, same_tests
 from crosslens.storage import FloatArray, IntArray, json_form

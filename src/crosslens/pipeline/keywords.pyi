@@ -124,12 +124,3 @@ class RobustnessKeywords(TypedDict, total=False):
     image_folder: str | Path | None
     skip_bad: bool
     notify: Notify
-
-class WorkloadKeywords(TypedDict, total=False):
-    device: str
-    nodes: int
-    precision: str
-    depth: int
-    queries: int | None
-    network: float
-    storage: float

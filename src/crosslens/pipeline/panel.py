@@ -13,7 +13,7 @@ from crosslens.core import InputError, UsageError, argument, reading
 from crosslens.data import ARRAY_SUFFIXES
 from crosslens.encode import EncodeOptions
 from crosslens.engine import Progress
-from crosslens.pipeline.inputs import read_scores, score_source
+from crosslens.pipeline.evaluations.inputs import read_scores, score_source
 from crosslens.pipeline.recipe.inputs import inputs_of_run, load_inputs, require_trusted_run
 from crosslens.storage import TrustCode, trusting
 from crosslens.values import Dataset

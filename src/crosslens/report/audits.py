@@ -7,29 +7,26 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
-from crosslens.core import accepts_options, refuse_other_keywords
-from crosslens.encode import EncodeOptions
-from crosslens.pipeline import (
+from crosslens.audits import (
     AUDIT_DATASETS,
     Audit,
-    AuditOptions,
     AuditRequest,
     DatasetSource,
-    EvaluateOptions,
-    InputOptions,
-    ModelOptions,
     Sensitivity,
     calibrate as plant_and_look,
     load_audit,
     run_audit,
 )
+from crosslens.core import accepts_options, refuse_other_keywords
+from crosslens.encode import EncodeOptions
+from crosslens.pipeline import AuditOptions, EvaluateOptions, InputOptions, ModelOptions
 from crosslens.report.document.inputs import report_inputs
 from crosslens.report.document.page import Report
 from crosslens.storage import hold_output, write_text
 from crosslens.values import Dataset
 
 if TYPE_CHECKING:
-    from crosslens.pipeline import Display
+    from crosslens.audits import Display
     from crosslens.report.keywords import AuditKeywords, CalibrateKeywords
     from crosslens.storage import TrustCode
 

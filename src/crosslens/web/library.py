@@ -15,10 +15,11 @@ from pathlib import Path
 from threading import Lock
 from typing import Any
 
+from crosslens.comparisons import dataset_label
 from crosslens.core import CrosslensError, Figure, InputError, UnknownNameError, UsageError
 from crosslens.explanations import dataset_of_run, image_folder_of
 from crosslens.metrics import metric_figure
-from crosslens.pipeline import ROBUSTNESS_FILE, Robustness, dataset_label
+from crosslens.pipeline import ROBUSTNESS_FILE, Robustness
 from crosslens.storage import being_written, json_form, read_manifest, read_text_file, read_whole
 from crosslens.values import ASSUMED_FACTS, QUERIES_FILE, RECIPE_FILE, RUN_FILE, Dataset, Run, read_facts
 from crosslens.web.background import RecentCache

@@ -11,24 +11,23 @@ import numpy as np
 import pytest
 
 from crosslens.analyze import ANALYSES, Subject, look_into_inputs
-from crosslens.core import ConflictError, CrosslensError, InputError, UnknownNameError, UsageError
-from crosslens.encode import EncodeOptions
-from crosslens.pipeline import (
-    AuditOptions,
+from crosslens.audits import (
     AuditRequest,
     Condition,
     DatasetSource,
-    InputOptions,
-    ModelOptions,
     StageOutput,
     StageWork,
     all_stages,
     audit_stage,
     load_audit,
     run_audit,
+    sources,
+    stage as stage_module,
 )
-from crosslens.pipeline.audit import sources, stage as stage_module
-from crosslens.pipeline.audit.results import AuditFolder
+from crosslens.audits.results import AuditFolder
+from crosslens.core import ConflictError, CrosslensError, InputError, UnknownNameError, UsageError
+from crosslens.encode import EncodeOptions
+from crosslens.pipeline import AuditOptions, InputOptions, ModelOptions
 from crosslens.storage import write_header
 from crosslens.values import Dataset
 from tests.pipeline.small_world import world
@@ -157,7 +156,7 @@ def test_interrupted_anywhere_it_ends_with_the_same_result(files: Path, monkeypa
     """Ctrl-C after each of the writes, again and again, until the audit is through."""
     options = AuditOptions(only=LIGHT, resamples=50)
     run_audit(request(), "whole", options)
-    from crosslens.pipeline.audit import results as folder
+    from crosslens.audits import results as folder
 
     write, interrupted = write_header, 0
     failed = set[str]()

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from crosslens.analyze import Subject
-from crosslens.pipeline.audit.comparing import (
+from crosslens.audits.comparing import (
     compare_models,
     compare_with_planted,
     plant_equal_model,

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from crosslens.audits.conclusions import Observed, certainty_of, conclude
 from crosslens.core import FINDING_KINDS, Effect, Figure, Finding, Observation, Precision, finding_kind
-from crosslens.pipeline.audit.conclusions import Observed, certainty_of, conclude
 from crosslens.storage import json_form
 
 SURE = Precision(0.98, 200, "drawn scenes")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hypothesis import given, strategies as st
 
-from crosslens.pipeline.audit.running import StageProgress, total_steps
+from crosslens.audits.running import StageProgress, total_steps
 
 
 class Counter:

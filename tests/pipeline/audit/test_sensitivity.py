@@ -14,6 +14,7 @@ import pytest
 
 import crosslens as cl
 from crosslens.analyze import ANALYSES, Planted, Soundness, Subject
+from crosslens.audits import NoticedDefect, Sensitivity, load_audit, sensitivity as module
 from crosslens.core import (
     FINDING_KINDS,
     Effect,
@@ -23,8 +24,6 @@ from crosslens.core import (
     UnknownNameError,
     UsageError,
 )
-from crosslens.pipeline import NoticedDefect, Sensitivity, load_audit
-from crosslens.pipeline.audit import sensitivity as module
 from tests.pipeline.small_world import world
 
 ONLY = ("blank-vectors", "better")

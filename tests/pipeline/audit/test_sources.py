@@ -11,9 +11,10 @@ import pytest
 
 import crosslens as cl
 from crosslens.analyze import Subject
+from crosslens.audits import AuditRequest, DatasetSource
+from crosslens.audits.sources import audit_sources, subject_of
 from crosslens.encode import EncodeOptions
-from crosslens.pipeline import AuditOptions, AuditRequest, DatasetSource, EvaluateOptions, InputOptions, ModelOptions
-from crosslens.pipeline.audit.sources import audit_sources, subject_of
+from crosslens.pipeline import AuditOptions, EvaluateOptions, InputOptions, ModelOptions
 from crosslens.pipeline.recipe.execute import run_recipe
 from crosslens.storage import trusting
 from crosslens.values import IMAGE_TO_TEXT, TEXT_TO_IMAGE

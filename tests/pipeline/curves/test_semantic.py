@@ -7,7 +7,7 @@ import pytest
 
 from crosslens.core.errors import InputError, UsageError
 from crosslens.pipeline.curves import curve, parse_counts
-from crosslens.pipeline.evaluation import evaluate
+from crosslens.pipeline.evaluations.evaluation import evaluate
 from crosslens.values.dataset import Dataset
 from tests.pipeline.graded_data import DATASET, PHI, SCORES, expected
 

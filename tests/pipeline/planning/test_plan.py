@@ -14,8 +14,15 @@ from hypothesis import given, strategies as st
 
 import crosslens as cl
 from crosslens.core import InputError, UnknownNameError, UsageError
-from crosslens.pipeline import DeviceRates, MeasuredRun, add_rates, calibrate_device, plan_evaluation, read_rates
-from crosslens.pipeline.planning import calibration
+from crosslens.planning import (
+    DeviceRates,
+    MeasuredRun,
+    add_rates,
+    calibrate_device,
+    calibration,
+    plan_evaluation,
+    read_rates,
+)
 from tests.engine.stand_in import StandInEngine
 from tests.tables import rest_slow
 

@@ -13,21 +13,20 @@ import pytest
 from hypothesis import given, strategies as st
 
 import crosslens as cl
-from crosslens.core import InputError, UsageError
-from crosslens.pipeline import (
+from crosslens.audits import (
     CheckedModel,
     RequirementCheck,
     RequirementResult,
-    Robustness,
     Sources,
     check_requirements,
     github_annotations,
-    group_metrics,
     parse_requirement,
     read_checked,
     read_requirements,
 )
-from crosslens.pipeline.requirements import Measured, RequiredFigure, _decided
+from crosslens.audits.requirements import Measured, RequiredFigure, _decided
+from crosslens.core import InputError, UsageError
+from crosslens.pipeline import Robustness, group_metrics
 from crosslens.statistics import paired_permutation
 from crosslens.values import MetricValues, Run
 

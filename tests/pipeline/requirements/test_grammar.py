@@ -8,8 +8,8 @@ import re
 import pytest
 from hypothesis import given, strategies as st
 
+from crosslens.audits import Requirement, parse_requirement
 from crosslens.core import UsageError
-from crosslens.pipeline import Requirement, parse_requirement
 from tests.tables import each_row
 
 # The grammar once more, as one pattern without a tokenizer.

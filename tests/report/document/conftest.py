@@ -14,9 +14,9 @@ import numpy as np
 import pytest
 
 import crosslens as cl
+from crosslens.audits import Audit, StageResult, load_audit
 from crosslens.cli import main
 from crosslens.data import image_files
-from crosslens.pipeline import Audit, StageResult, load_audit
 
 NASTY = "<script>window.hacked = 1</script><img src=x onerror='window.hacked = 2'> \"quoted\" & 'so' שלום"
 IMAGES, PER_IMAGE = 24, 3

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import crosslens as cl
+from crosslens.audits import StageResult
 from crosslens.core import Effect, Figure, Finding, Interval, Intervals, Section
-from crosslens.pipeline import StageResult
 from crosslens.report import ReportInputs
 from crosslens.report.document.answer import headline, questions, strip
 from crosslens.report.document.inputs import ReportContext

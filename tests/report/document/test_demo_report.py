@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from crosslens.audits import load_audit
 from crosslens.cli import main
-from crosslens.pipeline import load_audit
 from tests.report.browser import Watched
 
 from .test_browser import DESK, PHONE, serious

@@ -14,6 +14,7 @@ import pytest
 
 import crosslens as cl
 from crosslens.analyze import changed_sentence
+from crosslens.audits import StageResult
 from crosslens.core import (
     Effect,
     EvidenceList,
@@ -26,7 +27,6 @@ from crosslens.core import (
     Text,
     flat,
 )
-from crosslens.pipeline import StageResult
 from crosslens.report import ReportInputs, report_inputs, write_report
 from crosslens.report.document.bars import failure_picture
 from crosslens.report.document.inputs import ReportContext

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import crosslens as cl
+from crosslens.audits import NoticedDefect, Sensitivity, StageResult
 from crosslens.core import (
     EvidenceList,
     Figure,
@@ -23,7 +24,6 @@ from crosslens.core import (
     UsageError,
     flat,
 )
-from crosslens.pipeline import NoticedDefect, Sensitivity, StageResult
 from crosslens.report import Report, ReportInputs, report_inputs
 from crosslens.report.document.inputs import ReportContext
 from crosslens.report.document.sections import groups, hit_rate, numbers

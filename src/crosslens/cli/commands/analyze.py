@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 import crosslens.analyze as analyze
+import crosslens.audits as audits
 import crosslens.core as core
 import crosslens.data as data
 import crosslens.engine as engine
@@ -192,7 +193,7 @@ def run(
         raise UsageError("an analysis and a run are needed", fix="name both, or pass --list")
     look, loaded = analyze.ANALYSES[name].value, load_run(folder)
     with storage.offline(encode.offline), storage.trusting(trust_code or confirm_code):
-        subject = pipeline.subject_of_run(loaded, encoding_of(encode), seed)
+        subject = audits.subject_of_run(loaded, encoding_of(encode), seed)
         return look(replace(subject, progress=progress_bar()))
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
 
+import crosslens.comparisons as comparisons
 import crosslens.data as data
 import crosslens.pipeline as pipeline
 import crosslens.values as values
@@ -83,7 +84,7 @@ def caption_sets(
     output: Path | None = output_option("Where the runs before and after go.", "FOLDER"),
     overwrite: Overwrite = False,
     wide: bool = option(False, "One row per caption set, as papers print them, without intervals."),
-) -> pipeline.CaptionSets:
+) -> comparisons.CaptionSets:
     """Compare two caption sets of the same images.
 
     One model, or embeddings of both sets. Every metric before and after, in both directions, with the interval of the

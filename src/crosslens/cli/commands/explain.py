@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
+import crosslens.comparisons as comparisons
 import crosslens.core as core
 import crosslens.explanations as explanations
 import crosslens.pipeline as pipeline
@@ -112,7 +113,7 @@ def explain(
     elif len(runs) > 1:
         several = [loaded, *map(load_run, runs[1:])]
         overviews: dict[str, explanations.Overview] = {}
-        for name, run in zip(pipeline.run_labels(tuple(several)), several, strict=True):
+        for name, run in zip(comparisons.run_labels(tuple(several)), several, strict=True):
             first = next(iter(overviews.values()), None)
             chosen = direction if first is None else first.direction
             overviews[name] = explanations.explain_run(run, dataset, chosen, **settings)

@@ -10,6 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
+import crosslens.comparisons as comparisons
 import crosslens.explanations as explanations
 import crosslens.pipeline as pipeline
 import crosslens.report as reports
@@ -144,7 +145,7 @@ def gallery(
     check_same_captions(dict(zip(map(str, runs), loaded, strict=True)))
     dataset = explanations.dataset_of_run(loaded[0], source.dataset, **source.reader_options())
     result = explanations.retrieval_gallery(
-        dict(zip(pipeline.run_labels(tuple(loaded)), loaded, strict=True)), dataset, query or (),
+        dict(zip(comparisons.run_labels(tuple(loaded)), loaded, strict=True)), dataset, query or (),
         hardest=hardest, random=random, seed=seed, direction=direction, k=k,
     )  # fmt: skip
     if not write:

@@ -8,6 +8,8 @@ from typing import Annotated
 
 import typer
 
+import crosslens.audits as audits
+import crosslens.comparisons as comparisons
 import crosslens.core as core
 import crosslens.explanations as explanations
 import crosslens.pipeline as pipeline
@@ -136,7 +138,7 @@ def compare(
     test: PermutationOptions,
     all_pairs: bool = option(False, "Compare every run with every other one: one table with significance marks."),
     options: ChangeOptions,
-) -> pipeline.Comparison | pipeline.GroupedComparison:
+) -> comparisons.Comparison | pipeline.GroupedComparison:
     """Test whether runs differ significantly.
 
     Runs must share their queries. Tests are paired, over images, and corrected for multiple comparisons: one metric is
@@ -160,7 +162,7 @@ def compare(
     asked = f"{options.direction}/Hit@1"
     if test.primary is None and metrics is None and all(asked in run.values for run in loaded):
         test = replace(test, primary=asked)
-    comparison = pipeline.compare(*loaded, metrics=metrics, all_pairs=all_pairs, **vars(test))
+    comparison = comparisons.compare(*loaded, metrics=metrics, all_pairs=all_pairs, **vars(test))
     if not options.changes:
         return comparison
     changes = explanations.compare_queries(
@@ -225,7 +227,7 @@ def leaderboard(
     metrics: str | None = option(None, 'These, such as "t2i/Hit@1 MedR". [default: the first of each direction]'),
     test: PermutationOptions,
     json: Json = False,
-) -> pipeline.Leaderboard:
+) -> comparisons.Leaderboard:
     """Compare models over datasets, with the best marked.
 
     Runs are grouped by their model's name and their dataset. On each dataset every model is tested against the best;
@@ -240,7 +242,7 @@ def leaderboard(
     if len(first) > 1:
         first.pop(values.BOTH, None)
     chosen = list(first.values()) if metrics is None else metrics
-    return pipeline.leaderboard(pipeline.group_runs(loaded), chosen, **vars(test))
+    return comparisons.leaderboard(comparisons.group_runs(loaded), chosen, **vars(test))
 
 
 @command(
@@ -263,7 +265,7 @@ def check(
     ),
     github: bool = option(False, "Print an annotation of a GitHub workflow for each requirement, too."),
     json: Json = False,
-) -> pipeline.RequirementCheck:
+) -> audits.RequirementCheck:
     """Check whether a model fulfils requirements.
 
     A requirement compares a metric, drop(PERTURBATION[, METRIC]), group(COLUMN=VALUE, METRIC), worst(COLUMN, METRIC) or
@@ -273,18 +275,18 @@ def check(
     if github and json:
         raise UsageError("--github does not go with --json", fix="drop one of them")
     read = [
-        *map(pipeline.parse_requirement, require or ()),
-        *(pipeline.read_requirements(requirements) if requirements is not None else ()),
+        *map(audits.parse_requirement, require or ()),
+        *(audits.read_requirements(requirements) if requirements is not None else ()),
     ]
     if not read:
         raise UsageError("no requirements", fix="pass --require or --requirements")
-    models = pipeline.read_checked(folder, robustness)
-    sources = pipeline.Sources(
+    models = audits.read_checked(folder, robustness)
+    sources = audits.Sources(
         lambda run, column, metric: pipeline.group_metrics(run, column, metric).values, baseline, smallest_group
     )
-    result = pipeline.check_requirements(models, read, sources, confident=confident)
+    result = audits.check_requirements(models, read, sources, confident=confident)
     if github:
-        print_result("\n".join(pipeline.github_annotations(result)))
+        print_result("\n".join(audits.github_annotations(result)))
     if not result.met:
         end_with(UNMET)
     return result

@@ -13,6 +13,7 @@ import crosslens.core as core
 import crosslens.engine as engine
 import crosslens.explanations as explanations
 import crosslens.pipeline as pipeline
+import crosslens.planning as planning
 from crosslens.cli.answers import CommandAnswer, wrote
 from crosslens.cli.commands.evaluate import PROTOCOL_HELP, followed, with_protocol
 from crosslens.cli.console import print_note, progress_bar
@@ -160,7 +161,7 @@ def plan(
     name: str | None = option(None, "With --calibrate: what the device is called. [default: --device]"),
     output: Path | None = output_option("With --calibrate: where the rates go. [default: rates.json in the cache]"),
     threads: Threads = None,
-) -> pipeline.EvaluationPlan | CommandAnswer:
+) -> planning.EvaluationPlan | CommandAnswer:
     """Plan an evaluation: time, memory, storage and traffic.
 
     Times come from runs of this code that were measured once (the package carries some, --calibrate measures your
@@ -170,18 +171,18 @@ def plan(
         if rates is not None:
             raise UsageError(f"{argument('rates')} is for plans", fix=f"say where to write with {argument('output')}")
         device = name or asked.device
-        entry = pipeline.calibrate_device(asked.device, threads=threads, shown=print_note)
-        file = pipeline.add_rates(device, entry, output)
+        entry = planning.calibrate_device(asked.device, threads=threads, shown=print_note)
+        file = planning.add_rates(device, entry, output)
         wrote(file)
         return CommandAnswer(f"Rates of {device}", (), {"device": device, "file": str(file), **entry})
     for flag, value in (("name", name), ("output", output), ("threads", threads)):
         if value is not None:
             raise UsageError(f"{argument(flag)} requires {argument('calibrate', True)}", option=flag)
-    return pipeline.plan_evaluation(
+    return planning.plan_evaluation(
         *(_whole(flag, getattr(asked, flag)) for flag in ("images", "captions", "dim")),
         device=asked.device, nodes=_whole("nodes", asked.nodes), precision=asked.precision, depth=asked.depth,
         queries=None if asked.queries is None else _whole("queries", asked.queries), network=asked.network,
-        storage=asked.storage, rates=None if rates is None else pipeline.read_rates(rates),
+        storage=asked.storage, rates=None if rates is None else planning.read_rates(rates),
     )  # fmt: skip
 
 

@@ -12,8 +12,10 @@ from typing import Annotated, Any
 
 import typer
 
+import crosslens.audits as audits
 import crosslens.core as core
 import crosslens.pipeline as pipeline
+import crosslens.planning as planning
 import crosslens.report as report
 import crosslens.synth as synthesis
 import crosslens.values as values
@@ -54,7 +56,7 @@ class DemoResult(Presented):
     runs: Mapping[str, values.Run]
     easiest: pipeline.GroupChart
     galleries: pipeline.SideBySide
-    audit: pipeline.Audit
+    audit: audits.Audit
 
     @property
     def title(self) -> str:
@@ -123,8 +125,8 @@ def demo(
     Running the same command again resumes where it was interrupted, or finds everything complete.
     """
     begin = time.perf_counter()
-    pipeline.require_model(model, print_note)
-    work = pipeline.Demo(output, overwrite, progress_bar())
+    audits.require_model(model, print_note)
+    work = audits.Demo(output, overwrite, progress_bar())
     print_note(
         f"this takes about {duration(expected_seconds(images))} here and now, less if an earlier call has done a part; "
         f"everything is written to {output}"
@@ -194,7 +196,7 @@ def audit(
     overwrite: Overwrite = False,
     trust_code: TrustCodeFlag = False,
     plugin: Plugins = None,
-) -> pipeline.Audit | CommandAnswer:
+) -> audits.Audit | CommandAnswer:
     """Audit models: every analysis, one report.
 
     Metrics with intervals, groups, ties, labels, missing positives, robustness, explanations and more: every stage that
@@ -202,7 +204,7 @@ def audit(
     the same command again resumes where it was interrupted.
     """
     if listing:
-        stages = pipeline.all_stages()
+        stages = audits.all_stages()
         needs = {stage.name: [need.text for need in stage.needs] for stage in stages}
         rows = tuple(
             (stage.name, stage.summary + (f" Needs {'; '.join(needs[stage.name])}." if stage.needs else ""))
@@ -212,7 +214,7 @@ def audit(
         return CommandAnswer("Stages of an audit", (FactList(rows),), content)
     if output is None:
         raise UsageError("missing option -o/--output", fix="name the folder of the audit: -o audits/mine")
-    request = pipeline.AuditRequest(
+    request = audits.AuditRequest(
         dataset_sources(dataset or [], source), tuple(model or ()), inputs, settings, evaluate, name,
         tuple(plugin or ()),
     )  # fmt: skip
@@ -243,7 +245,7 @@ def calibrate(
     repeats: int = option(10, "How often each strength is planted.", metavar="N", minimum=1),
     seed: int = option(0, "Seed of what is planted where.", metavar="N"),
     trust_code: TrustCodeFlag = False,
-) -> pipeline.Sensitivity:
+) -> audits.Sensitivity:
     """Say what an audit could have noticed.
 
     Plants each defect into the audit's own data at several strengths, looks for it as the audit does, and counts: a hub
@@ -259,13 +261,13 @@ def calibrate(
 @command("crosslens doctor", "crosslens doctor --load", "crosslens doctor --json", reads_files=False)
 def doctor(
     load: bool = option(False, "Import every installed package, too, which finds broken ones (up to minutes)."),
-) -> pipeline.Diagnosis:
+) -> planning.Diagnosis:
     """Check the installation: versions, extras, caches, GPU.
 
     Says what is missing and how to get it, and changes nothing. A missing extra is no problem; where something that is
     installed does not work, the exit code is 4.
     """
-    result = pipeline.diagnose(load=load)
+    result = planning.diagnose(load=load)
     if result.problems:
         end_with(MissingExtraError.exit_code)
     return result

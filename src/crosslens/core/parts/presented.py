@@ -26,7 +26,7 @@ FORMS: Registry[Callable[..., Any]] = Registry("form", "forms", ("crosslens.repo
 
 
 SECTIONS: Registry[Callable[..., Iterable[Section]]] = Registry(
-    "result", "sections", ("crosslens.pipeline.run_sections",)
+    "result", "sections", ("crosslens.pipeline.evaluations.sections",)
 )
 """Class name → how it is shown, for results of this package, whose figures only others can read."""
 

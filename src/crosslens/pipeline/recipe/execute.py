@@ -14,8 +14,8 @@ from crosslens.core import InputError, argument
 from crosslens.encode import Cache, EncodeOptions
 from crosslens.engine import Progress
 from crosslens.metrics import parse_metrics
-from crosslens.pipeline.encoding import LoadedInputs
-from crosslens.pipeline.evaluation import evaluate
+from crosslens.pipeline.evaluations.encoding import LoadedInputs
+from crosslens.pipeline.evaluations.evaluation import evaluate
 from crosslens.pipeline.recipe.inputs import fingerprints, inputs_of_run, load_inputs
 from crosslens.pipeline.recipe.options import InputOptions, RerankOptions
 from crosslens.pipeline.recipe.recipe import Recipe

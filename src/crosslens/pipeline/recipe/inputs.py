@@ -35,8 +35,8 @@ from crosslens.data import (
 from crosslens.encode import EncodeOptions, SecondStage, load_pair_scorer, require_trusted_model
 from crosslens.engine import Progress
 from crosslens.metrics import OWN_SCORES, option_values, parse_metrics
-from crosslens.pipeline.encoding import LoadedInputs, encode_with_model
-from crosslens.pipeline.inputs import (
+from crosslens.pipeline.evaluations.encoding import LoadedInputs, encode_with_model
+from crosslens.pipeline.evaluations.inputs import (
     SAME_SPLIT,
     check_row_count,
     lists_by_direction,

@@ -37,7 +37,7 @@ from crosslens.data import (
 )
 from crosslens.encode import ONE_SOURCE, excluding_sources, given_sources, map_path
 from crosslens.pipeline.options import EvaluateOptions
-from crosslens.pipeline.protocol import PROTOCOLS
+from crosslens.pipeline.protocols.protocol import PROTOCOLS
 from crosslens.pipeline.recipe.options import NAMED_INPUTS, InputOptions, ModelOptions, RerankOptions, parse_named_input
 from crosslens.storage import BARE_KEY, SettingsFile, TrustCode, file_fingerprint, named_by, require_trust, trusting
 

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from crosslens.comparisons import unused_label
 from crosslens.core import Cell, Figure, Heat, Presented, Row, Section, Table, UnknownNameError, UsageError
 from crosslens.metrics import bounds_of, format_count, metric_figure, unit_sentence
-from crosslens.pipeline.comparison import unused_label
 from crosslens.pipeline.robustness_study.tables import StudyTables, direction_rsum
 from crosslens.statistics import (
     Bootstrap,

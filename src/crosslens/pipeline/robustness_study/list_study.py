@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
+from crosslens.comparisons import unused_label
 from crosslens.core import (
     InputError,
     UsageError,
@@ -22,12 +23,17 @@ from crosslens.data import format_stem, read_run
 from crosslens.engine import Progress, shown_progress
 from crosslens.metrics import MetricRequest, MetricSpec
 from crosslens.perturbations import chosen_perturbations
-from crosslens.pipeline.comparison import unused_label
-from crosslens.pipeline.evaluation import dataset_facts
-from crosslens.pipeline.inputs import SAME_SPLIT, check_dataset, direction_ids, lists_by_direction, parse_by_direction
+from crosslens.pipeline.evaluations.evaluation import dataset_facts
+from crosslens.pipeline.evaluations.inputs import (
+    SAME_SPLIT,
+    check_dataset,
+    direction_ids,
+    lists_by_direction,
+    parse_by_direction,
+)
+from crosslens.pipeline.evaluations.rankers import ORDER_DECIDES
 from crosslens.pipeline.options import RobustnessOptions
-from crosslens.pipeline.protocol import follow_in_study, require_perturbations
-from crosslens.pipeline.rankers import ORDER_DECIDES
+from crosslens.pipeline.protocols.protocol import follow_in_study, require_perturbations
 from crosslens.pipeline.robustness_study.study import Robustness, folder_name, study_folder
 from crosslens.pipeline.robustness_study.study_runner import StudyRunner, StudySettings
 from crosslens.pipeline.robustness_study.variants import ORIGINAL, Variant, given_variant

@@ -33,7 +33,7 @@ from crosslens.core import (
 )
 from crosslens.explanations import first_relevant
 from crosslens.metrics import facts_of, format_count, format_figure, metric_figure, unit_sentence
-from crosslens.pipeline.protocol import protocol_facts
+from crosslens.pipeline.protocols.protocol import protocol_facts
 from crosslens.pipeline.robustness_study.drop_table import (
     PERCENT_SENTENCE,
     drop_maps,

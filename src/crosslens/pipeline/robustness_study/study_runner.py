@@ -11,16 +11,22 @@ from typing import TYPE_CHECKING, Any, Unpack
 import numpy as np
 import polars as pl
 
+from crosslens.comparisons import unused_label
 from crosslens.core import InputError, UsageError, accepts_options, argument, reading, refuse_other_keywords
 from crosslens.encode import MEAN, EncodeOptions, TextQueries, load_encoder, require_one_source, text_queries
 from crosslens.engine import Progress, note_resumed, shown_progress, stage
 from crosslens.metrics import MetricRequest, MetricSpec, metric_plugins, parse_metrics, ranks_of
 from crosslens.perturbations import chosen_perturbations, is_image_perturbation
-from crosslens.pipeline.comparison import unused_label
-from crosslens.pipeline.evaluation import dataset_facts, evaluate, scratch_folder, text_set_facts, text_set_notes
-from crosslens.pipeline.inputs import TEXT_TO_TEXT, check_dataset, score_source
+from crosslens.pipeline.evaluations.evaluation import (
+    dataset_facts,
+    evaluate,
+    scratch_folder,
+    text_set_facts,
+    text_set_notes,
+)
+from crosslens.pipeline.evaluations.inputs import TEXT_TO_TEXT, check_dataset, score_source
 from crosslens.pipeline.options import RobustnessOptions
-from crosslens.pipeline.protocol import follow_in_study, require_perturbations, study_record
+from crosslens.pipeline.protocols.protocol import follow_in_study, require_perturbations, study_record
 from crosslens.pipeline.robustness_study.study import Robustness, StudyFolder, folder_name, study_folder
 from crosslens.pipeline.robustness_study.tables import (
     DROP_COLUMNS,

@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from crosslens.comparisons import compare
 from crosslens.core import MissingExtraError
 from crosslens.engine import Progress
 from crosslens.language import parse_texts
 from crosslens.metrics import RSUM_CUTOFFS, bounds_of, facts_of
 from crosslens.perturbations import PERTURBATIONS, Caption, Edit, perturbations_with
-from crosslens.pipeline.comparison import compare
 from crosslens.pipeline.options import SignificanceOptions
 from crosslens.pipeline.robustness_study.variants import Variant
 from crosslens.statistics import Bootstrap, aggregate, correct, difference_bounds, relative_interval

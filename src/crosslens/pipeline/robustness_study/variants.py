@@ -46,7 +46,7 @@ from crosslens.perturbations import (
     read_perturbed,
     with_changed_texts,
 )
-from crosslens.pipeline.inputs import align_both
+from crosslens.pipeline.evaluations.inputs import align_both
 from crosslens.pipeline.options import RobustnessOptions
 from crosslens.storage import HEADER_FILE, Array, BoolArray, read_header, read_json_file
 from crosslens.values import Dataset, Embeddings, positions

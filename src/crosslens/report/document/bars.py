@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
+from crosslens.audits import StageResult
 from crosslens.core import Folded, PairedBars, Part, QueryCards, Section
-from crosslens.pipeline import StageResult
 from crosslens.report.document.inputs import ReportContext
 from crosslens.report.document.queries import PageQueries, shown_queries
 

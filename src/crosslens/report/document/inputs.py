@@ -14,6 +14,16 @@ import numpy as np
 import polars as pl
 
 from crosslens.analyze import label_groups, makes_groups
+from crosslens.audits import (
+    Audit,
+    AuditFolder,
+    Sensitivity,
+    StageResult,
+    findings_of_runs,
+    kept_sensitivities,
+    load_audit,
+)
+from crosslens.comparisons import CAPTION_LENGTH, Comparison, compare, grouping_columns
 from crosslens.core import CrosslensError, Finding, InputError, Interval, Intervals, UsageError
 from crosslens.explanations import (
     dataset_change,
@@ -24,20 +34,7 @@ from crosslens.explanations import (
     ranking_of,
 )
 from crosslens.metrics import dataset_name, facts_of, unit_of
-from crosslens.pipeline import (
-    CAPTION_LENGTH,
-    Audit,
-    AuditFolder,
-    Comparison,
-    Sensitivity,
-    StageResult,
-    compare,
-    findings_of_runs,
-    grouping_columns,
-    kept_sensitivities,
-    load_audit,
-    over_queries,
-)
+from crosslens.pipeline import over_queries
 from crosslens.storage import HEADER_FILE, being_written, read_header
 from crosslens.values import (
     IMAGE_TO_TEXT,

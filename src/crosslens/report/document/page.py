@@ -11,9 +11,9 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from crosslens.audits import Audit
 from crosslens.core import Beside, Chart, Part, Row, Section, Table, Text, UsageError, flat
 from crosslens.metrics import format_count
-from crosslens.pipeline import Audit
 from crosslens.report.document.answer import headline, questions, strip
 from crosslens.report.document.bars import failure_picture
 from crosslens.report.document.inputs import QUERIES, SIZE_BUDGET, ReportContext, ReportInputs, Source, report_inputs

@@ -15,6 +15,7 @@ from statistics import NormalDist
 import numpy as np
 
 from crosslens import __version__
+from crosslens.audits import all_stages
 from crosslens.core import (
     Cards,
     Cell,
@@ -48,7 +49,7 @@ from crosslens.metrics import (
     unit_of,
     unit_sentence,
 )
-from crosslens.pipeline import DEFINITIONS, all_stages, round_sizes, run_facts
+from crosslens.pipeline import DEFINITIONS, round_sizes, run_facts
 from crosslens.report.document.bars import detailed_run, has_bars, stored_bars
 from crosslens.report.document.inputs import LABEL_STAGES, READING_STAGES, ReportContext
 from crosslens.report.document.queries import PageQueries

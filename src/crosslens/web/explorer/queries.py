@@ -13,6 +13,7 @@ import numpy as np
 import polars as pl
 
 from crosslens.analyze import check_similarity, held_out_similarity, is_denied
+from crosslens.comparisons import group_words
 from crosslens.core import (
     CrosslensError,
     Diffs,
@@ -27,7 +28,6 @@ from crosslens.core import (
     UsageError,
 )
 from crosslens.metrics import metric_figure
-from crosslens.pipeline import group_words
 from crosslens.similarity import PreparedSimilarity, load_similarity, prepare_dataset, references_of
 from crosslens.values import Dataset
 from crosslens.web.background import RecentCache

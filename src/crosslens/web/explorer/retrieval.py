@@ -12,10 +12,10 @@ import numpy as np
 import polars as pl
 
 from crosslens.analyze import NO_VALUE, label_groups, makes_groups
+from crosslens.comparisons import grouping_columns
 from crosslens.core import CrosslensError, InputError, UnknownNameError
 from crosslens.explanations import first_relevant, ranking_of
 from crosslens.metrics import bounds_of
-from crosslens.pipeline import grouping_columns
 from crosslens.statistics import Estimate, estimate
 from crosslens.storage import Array, FloatArray, IntArray, json_form, random_stream
 from crosslens.values import BOTH, IMAGE_TO_TEXT, UNRANKED, Dataset, Ranking, Run, split_name

@@ -13,11 +13,11 @@ from fastapi import APIRouter, Depends, Query
 from starlette.requests import Request
 from starlette.responses import HTMLResponse
 
+from crosslens.comparisons import SETS, Comparison, compare
 from crosslens.core import CrosslensError, InputError, Link, QueryCards, Section, Table, UsageError
 from crosslens.explanations import DatasetObjects, Explanation, explain_queries
 from crosslens.language import find_pipeline, load_wordnet
 from crosslens.metrics import metric_figure
-from crosslens.pipeline import SETS, Comparison, compare
 from crosslens.report import EmbeddedImage
 from crosslens.storage import json_form
 from crosslens.values import IMAGE_TO_TEXT, TEXT_TO_IMAGE, split_name

@@ -1,0 +1,1 @@
+"""One evaluation: its inputs, its rankings, its run."""

@@ -1,0 +1,1 @@
+"""Results by group, and runs side by side."""

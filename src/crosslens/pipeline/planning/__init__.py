@@ -1,1 +1,0 @@
-"""What an evaluation will cost: measured rates, and plans made from them."""
