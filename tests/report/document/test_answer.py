@@ -177,6 +177,28 @@ def test_several_models_on_several_datasets() -> None:
     assert [(row.name, row.about) for row in chart.rows] == [("a", "x"), ("b", "x"), ("a", "y"), ("b", "y")]
 
 
+def test_a_model_with_the_same_name_on_two_datasets_is_one_model() -> None:
+    of_y = {
+        "a (2)": planted("a", THREE_OF_FOUR, "y", text="y"),
+        "b (2)": planted("b", [False, True] * 20, "y", text="y"),
+    }
+    of_x = {"a": planted("a", THREE_OF_FOUR, "x", text="x"), "b": planted("b", [False, True] * 20, "x", text="x")}
+    own = ReportContext(ReportInputs("t", {**of_x, **of_y}))
+    assert own.shape == "grid"
+    assert headline(own).startswith("a finds the most of 100 captions on x (75) and on y (75).")
+    twice = ReportContext(ReportInputs("t", {**of_x, "a (2)": of_x["a"], "b (2)": of_y["b (2)"]}))
+    assert [twice.model(name) for name in twice.inputs.runs] == ["a", "b", "a (2)", "b"], "two runs of one dataset"
+    also = finding("better", "a is better", "comparison", dataset="x", also=("y",))
+    shared = ReportContext(ReportInputs("t", {**of_x, **of_y}, findings=[also]))
+    assert headline(shared).endswith("It is shown to be better than the next on x and y.")
+    assert shared.said(also) == "x: a is better The same on y."
+
+
+def test_where_no_query_is_missed_it_fails_nowhere() -> None:
+    said = lines(context(planted("m", [True] * 40), results=[LOOKED]))
+    assert said["Where does it fail?"][:2] == ("Nowhere: no query is missed.", "settled")
+
+
 def lines(own: ReportContext) -> dict[str, tuple[str, str, str]]:
     answers = questions(own, TARGETS).answers
     return {answer.question: (answer.text, answer.certainty, answer.address) for answer in answers}

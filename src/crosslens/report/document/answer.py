@@ -182,7 +182,7 @@ def _grid(context: ReportContext, metric: str) -> str:
         if best:
             leads[dataset] = (context.model(best), runs[best][metric])
         if any(
-            finding.kind == "better" and finding.certainty != "open" and finding.dataset == dataset
+            finding.kind == "better" and finding.certainty != "open" and dataset in (finding.dataset, *finding.also)
             for finding in context.findings
         ):
             shown.append(dataset)
@@ -350,11 +350,11 @@ def _where(context: ReportContext) -> AnsweredQuestion | None:
     question = "Where does it fail?" if context.shape in ("single", "galleries") else "Where do they fail?"
     if findings:
         return _answer(context, question, findings, "#groups", "Groups ↓")
-    if not context.was_looked_at("groups"):
-        return _not_looked(question, "groups of queries", context)
     if all(metric is None or run[metric].mean == 1 == facts_of(metric).higher_is_better
            for run in context.inputs.runs.values() for metric in [context.headline(run)]):  # fmt: skip
         return AnsweredQuestion(question, "Nowhere: no query is missed.", "settled", "All queries were counted.")
+    if not context.was_looked_at("groups"):
+        return _not_looked(question, "groups of queries", context)
     text = "Nowhere in particular: no group of queries was shown to be worse than the rest."
     return AnsweredQuestion(question, text, "open", _SILENT, "#groups", "Groups ↓")
 

@@ -45,10 +45,12 @@ def stored_bars(context: ReportContext, stage: str) -> list[Part]:
     first = detailed_run(context, stage)
     opened = [with_files(part, context.files(first)) for part in of_runs.pop(first)]
     PageQueries.of_page(context).shown |= set(shown_queries(opened))
-    others = (
+    others = [
         Folded(f"The same for {name}", tuple(_closed(with_files(part, context.files(name))) for part in bars))
         for name, bars in of_runs.items()
-    )
+    ]
+    if isinstance(opened[-1], Folded):
+        return [*opened[:-1], replace(opened[-1], parts=(*opened[-1].parts, *others))]
     return [*opened, *others]
 
 

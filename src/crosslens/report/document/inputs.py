@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -274,8 +275,13 @@ class ReportContext:
 
     def model(self, name: str) -> str:
         """The model behind a run of several datasets, whose names may end with the dataset's; else the run's name."""
-        several = len(self.inputs.by_dataset()) > 1
-        return name.removesuffix(f"-{dataset_name(self.inputs.runs[name])}") if several else name
+        of_datasets, run = self.inputs.by_dataset(), self.inputs.runs[name]
+        if len(of_datasets) == 1:
+            return name
+        namesakes = [own for own in of_datasets[dataset_name(run)].values() if own.label == run.label]
+        if len(namesakes) == 1 and re.fullmatch(rf"{re.escape(run.label)} \(\d+\)", name):
+            name = run.label  # numbered only because the same model has a run on another dataset
+        return name.removesuffix(f"-{dataset_name(run)}")
 
     def short(self, name: str) -> str:
         """What tells a run from the others."""
@@ -301,6 +307,8 @@ class ReportContext:
         text = finding.text.removeprefix(f"{finding.model}: ") if finding.model else finding.text
         if text != finding.text and len(self.inputs.runs) > 1 and finding.model in self.inputs.runs:
             text = f"{self.short(finding.model)}: {text}"
+        elif not finding.model and finding.dataset not in text and len(self.inputs.by_dataset()) > 1:
+            text = f"{finding.dataset}: {text}"
         return f"{text} The same on {listed(finding.also)}." if finding.also else text
 
     def was_looked_at(self, stage: str) -> bool:

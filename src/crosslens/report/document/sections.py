@@ -286,7 +286,9 @@ def better(context: ReportContext) -> Section | None:
     note = f"{metric}, in points, over the same queries; p of a paired permutation test over images, corrected (Holm)."
     table = Table(header, rows, "lllrrr", notes=(note,), names=1)
     found = _of_stages(context, ("comparison",))
-    title, certainty, reason = _claim(found, "Which is better is open")
+    several = len(context.comparisons) > 1
+    words = context.said(found[0]).rstrip(".") if found and several else ""
+    title, certainty, reason = _claim(found, "Which is better is open", words)
     return Section(title, (table,), "", certainty, reason, "better")
 
 
