@@ -415,6 +415,12 @@ def part_of(place: Place) -> Part:
     return Part(writer.tokens, writer.references, content.fields.get(name, arguments))
 
 
+@cache
+def hash_of(place: Place) -> str:
+    """Of what a place of today defines."""
+    return part_of(place).hashed({})
+
+
 def digest(text: str) -> str:
     """A short hash."""
     return hashlib.sha256(text.encode()).hexdigest()[:8]
@@ -458,7 +464,7 @@ def code_of(functions: Mapping[str, Iterable[str]], files: Iterable[str]) -> dic
     kept = defaultdict(list)
     for module, name in places_of(functions):
         part = part_of((module, name))
-        kept[module].append(" ".join((name, part.hashed({}), *part.fields)))
+        kept[module].append(" ".join((name, hash_of((module, name)), *part.fields)))
     return {module: "; ".join(parts) for module, parts in sorted(kept.items())} | file_hashes(files)
 
 
@@ -489,15 +495,13 @@ def changed(kept: Mapping[str, str]) -> list[str]:
     other = {
         place
         for place, now in today.items()
-        if now is None or stored[place][0] not in (part_of(now).hashed({}), part_of(now).hashed(renamed))
+        if now is None or (stored[place][0] != hash_of(now) and stored[place][0] != part_of(now).hashed(renamed))
     }
     # a function that has moved may name a constant that is called the same there
     hashes = {name: {hashed for (_, same), (hashed, _) in stored.items() if same == name} for _, name in stored}
     named = {place for now in today.values() if now for place in part_of(now).references if is_constant(place)}
     other |= {
-        place
-        for place in named - set(today.values())
-        if place[1] in hashes and part_of(place).hashed({}) not in hashes[place[1]]
+        place for place in named - set(today.values()) if place[1] in hashes and hash_of(place) not in hashes[place[1]]
     }
     return sorted([*map(".".join, other), *(file for file, own in file_hashes(files).items() if own != files[file])])
 
@@ -542,5 +546,5 @@ def places_in(module: str) -> list[Place]:
 
 def forget() -> None:
     """Read all code again."""
-    for memory in (parsed, public, defined, part_of, definitions, shapes):
+    for memory in (parsed, public, defined, part_of, hash_of, definitions, shapes):
         memory.cache_clear()
