@@ -11,6 +11,7 @@ import polars as pl
 import pytest
 
 import crosslens as cl
+from crosslens.synth import write_scenes
 from tests.language.pipelines import needs_a_pipeline
 
 from .conftest import Call
@@ -73,6 +74,43 @@ def test_two_sets_from_embeddings(folder: Path, call: Call) -> None:
     assert content["metrics"]["Rsum"]["difference"] == expected["Rsum"].difference > 0
     assert content["metrics"]["t2i/Hit@1"]["after"] == 1
     assert content["after"]["captions"] == 12
+
+
+POOR = """
+import numpy as np
+
+class Encoder:
+    def encode_images(self, images):
+        return np.stack([np.asarray(image.convert("RGB").resize((4, 4)), np.float32).ravel() - 99 for image in images])
+
+    def encode_texts(self, texts):
+        streams = [np.random.default_rng(sum(map(ord, text))) for text in texts]
+        return np.stack([stream.normal(size=48).astype(np.float32) for stream in streams])
+
+encoder = Encoder()
+"""
+
+
+def test_means_over_models(call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A relative change is each model's own, and then averaged: strong models do not weigh more, as in papers."""
+    monkeypatch.chdir(tmp_path)
+    write_scenes(tmp_path / "scenes", 40, seed=5, workers=1)
+    (tmp_path / "poor.py").write_text(POOR)
+    models = ("tiny", "callable:poor.py:encoder")
+    words = ("caption-sets", "--dataset", "scenes", "--by", "style", "--before", "sparse", "--after", "detailed",
+             "--metrics", "MRR", "--resamples", 20, "--permutations", 20, "--no-granularity")  # fmt: skip
+    outcome = call(*words, "--model", models[0], "--model", models[1], "-o", "both", "--json")
+    assert outcome.code == 0, outcome.err
+    first, second = (call(*words, "--model", model, "--json").json["metrics"]["t2i/MRR"] for model in models)
+    mean = outcome.json["means"]["t2i/MRR"]
+    assert first["before"] != second["before"]
+    for name in ("before", "after", "difference", "relative"):
+        assert mean[name] == pytest.approx((first[name] + second[name]) / 2)
+    assert mean["relative"] != pytest.approx(mean["after"] / mean["before"] - 1, abs=0.001)
+    assert {run.parent.name for run in Path("both").glob("*/before")} == {"tiny", "callable-poor.py-encoder"}
+    shown = call(*words, "--model", models[0], "--model", models[1]).out
+    assert "Mean over models" in shown
+    assert f"{100 * mean['relative']:+.1f} %" in shown
 
 
 def test_as_papers_print_it(folder: Path, call: Call) -> None:

@@ -44,6 +44,26 @@ def sorted_list(matrix: Array, query: int) -> list[int]:
     return sorted(range(matrix.shape[1]), key=lambda item: (-matrix[query, item], item))
 
 
+@pytest.mark.parametrize("direction", ["t2i", "i2t"])
+def test_phi_tells_equally_good_lists_apart(direction: str) -> None:
+    """As in FIVE's figure: both models miss, and one of them retrieves what is nearly right."""
+    dataset = cl.Dataset.of({"a": ["a red bus"], "b": ["a red bus outside"], "c": ["two brown cats"]}, name="three")
+    near, far = np.eye(3, dtype=np.float32), np.eye(3, dtype=np.float32)
+    near[0, 1], near[1, 0], far[0, 2], far[2, 0] = 2, 2, 2, 2
+    query = "a" if direction == "i2t" else dataset.caption_ids[0]
+    runs = runs_of(dataset, near, far)
+    gallery = retrieval_gallery(runs, dataset, [query], direction=direction, k=1, phi="cider")
+    values = [ranked.items[0].phi for ranked in gallery.queries[0].lists]
+    matrix = cl.relevance_matrix(dataset, "cider")
+    assert values == pytest.approx([matrix[0, 1], matrix[0, 2]] if direction == "i2t" else [matrix[1, 0], matrix[2, 0]])
+    assert values[0] > 0.1 > values[1]
+    assert f"φ {values[0]:.2f}" in gallery.text(80)
+    assert "by cider" in gallery.text(200)
+    plain = retrieval_gallery(runs, dataset, [query], direction=direction, k=1)
+    assert plain.queries[0].lists[0].items[0].phi is None
+    assert "φ" not in plain.text(80)
+
+
 @settings(max_examples=4, deadline=None)
 @given(st.integers(3, 7), st.integers(1, 3), st.integers(1, 4), st.integers(0, 99), st.sampled_from(["t2i", "i2t"]))
 def test_agrees_with_plain_sorting(images: int, captions: int, k: int, seed: int, direction: str) -> None:

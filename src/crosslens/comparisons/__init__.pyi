@@ -22,6 +22,7 @@ from crosslens.comparisons.paired_queries import (
 )
 from crosslens.comparisons.results import (
     CaptionSets as CaptionSets,
+    CaptionSetsOfModels as CaptionSetsOfModels,
     Comparison as Comparison,
     MetricChange as MetricChange,
     MetricComparison as MetricComparison,

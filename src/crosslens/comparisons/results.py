@@ -710,3 +710,41 @@ class CaptionSets(SignificanceResults[MetricChange]):
             "notes": list(self.notes),
             "folder": self.folder and str(self.folder),
         }
+
+
+@dataclass(frozen=True)
+class CaptionSetsOfModels(Presented):
+    """The same two caption sets under several models: what changes on average, and under each."""
+
+    models: tuple[CaptionSets, ...]
+
+    @property
+    def title(self) -> str:
+        return f"Two caption sets, {len(self.models):,} models"
+
+    @cached_property
+    def means(self) -> dict[str, dict[str, float]]:
+        """By metric, the mean over models of its values and of its relative change, which papers report in percent."""
+        names = ("before", "after", "difference", "relative")
+        return {
+            result.metric: {
+                name: float(np.mean([getattr(sets[result.metric], name) for sets in self.models])) for name in names
+            }
+            for result in self.models[0].results
+        }
+
+    def sections(self) -> Iterator[Section]:
+        rows: list[tuple[Cell, ...]] = []
+        for result in self.models[0].results:
+            mean = self.means[result.metric]
+            each = (replace(_figure(result, mean[name]), signed=name == "difference")
+                    for name in ("before", "after", "difference"))  # fmt: skip
+            rows.append((result.metric, *each, Figure.percent(mean["relative"], signed=True, unit=" %")))
+        note = "Relative: the mean of the models' relative changes, not the change of the mean."
+        header = ("metric", "before", "after", "difference", "relative")
+        yield Section("", (Table(header, tuple(rows), title="Mean over models", notes=(note,)),))
+        for sets in self.models:
+            yield from sets.sections()
+
+    def as_dict(self) -> dict[str, Any]:
+        return {"means": self.means, "models": {sets.model: sets.as_dict() for sets in self.models}}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import combinations
 from typing import Any, Literal
 
@@ -24,6 +24,7 @@ from crosslens.core import (
 )
 from crosslens.explanations.failures import first_relevant, ranking_of
 from crosslens.metrics import format_count
+from crosslens.similarity import relevance_pairs
 from crosslens.storage import json_form, random_stream
 from crosslens.values import DIRECTION_LABELS, IMAGE_TO_TEXT, UNRANKED, Dataset, Ranking, Run
 
@@ -46,6 +47,8 @@ class GalleryItem:
     text: str | None
     lists: int
     """How many of the models have it in their top k."""
+    phi: float | None = None
+    """How similar it is to the query, where that was asked for."""
 
 
 @dataclass(frozen=True)
@@ -93,6 +96,7 @@ class Gallery(Presented):
     notes: tuple[str, ...] = ()
     pictures: Mapping[str, str] = field(default_factory=dict)
     problem: str = ""
+    phi: str | None = None
 
     @property
     def images(self) -> tuple[str, ...]:
@@ -120,8 +124,9 @@ class Gallery(Presented):
                 for item in ranked.items:
                     mark: Literal["", "right"] = "right" if item.relevant else ""
                     text = item.item if item.text is None else item.text
-                    cells.append(f"{_RELEVANT if mark else ' '} {item.score:.3f} {text}")
-                    title = f"{item.rank}  {item.score:.3f}{f' {_RELEVANT} relevant' if mark else ''}"
+                    similar = "" if item.phi is None else f" φ {item.phi:.2f}"
+                    cells.append(f"{_RELEVANT if mark else ' '} {item.score:.3f}{similar} {text}")
+                    title = f"{item.rank}  {item.score:.3f}{similar}{f' {_RELEVANT} relevant' if mark else ''}"
                     said = () if item.text is None else (item.text,)
                     shared = (f"in {item.lists} of {len(self.models)} lists",) if self.models[1:] else ()
                     cards.append(PictureCard(title, said, item.image, mark, (item.item, *shared)))
@@ -142,7 +147,9 @@ class Gallery(Presented):
                     asked, title = [PictureCard("query image", image=query.image, details=(query.query,))], ""
                 parts.insert(0, Cards(title, tuple(asked), self.pictures, most=0))
             yield Section(head, tuple(parts), query.query)
-        closing = f"{_RELEVANT} marks relevant items."
+        closing = f"{_RELEVANT} marks relevant items." + (
+            f" φ: how similar an item is to the query, by {self.phi}." if self.phi else ""
+        )
         if len(self.models) > 1:
             closing += (
                 f" Overlap@{self.k} over all {self.shared:,} queries: {self.overlap:.2f}, the share of items that the "
@@ -162,12 +169,14 @@ def retrieval_gallery(
     seed: int = 0,
     direction: str | None = None,
     k: int = 5,
+    phi: str | None = None,
 ) -> Gallery:
     """The top ``k`` of each run for the chosen queries.
 
     ``queries`` are ids, or parts of the text (of i2t: of a caption of the image). ``hardest`` adds queries that every
     model ranks badly: by the best rank of any model, the worst first. ``random`` adds drawn ones; 5 where nothing else
-    is chosen. ``direction``: by default the first that a run has, captions first.
+    is chosen. ``direction``: by default the first that a run has, captions first. ``phi`` says of each item how similar
+    it is to the query (``"spice"``), as equally good lists can hold images that are near and far.
     """
     first = next(iter(runs.values()))
     chosen = ranking_of(first, direction, dataset)
@@ -224,8 +233,34 @@ def retrieval_gallery(
         rest = [query for query in (sorted(shared)[row] for row in order) if query not in shown]
         shown.update(dict.fromkeys(rest[:drawn]))
     overlap = float(np.mean([_overlap([lists.items(query) for lists in listed.values()]) for query in shared]))
-    gallery = tuple(_query(query, listed, dataset, direction) for query in shown)
-    return Gallery(dataset.name, direction, k, tuple(rankings), gallery, overlap, len(shared), tuple(notes))
+    gallery = [_query(query, listed, dataset, direction) for query in shown]
+    if phi is not None:
+        gallery = _with_phi(gallery, dataset, phi)
+    return Gallery(
+        dataset.name, direction, k, tuple(rankings), tuple(gallery), overlap, len(shared), tuple(notes), phi=phi
+    )
+
+
+def _with_phi(queries: Sequence[GalleryQuery], dataset: Dataset, phi: str) -> list[GalleryQuery]:
+    """The queries with the φ of every item whose image and caption the dataset has."""
+    pairs = [
+        (query.image, item.item) if query.image is not None else (item.image, query.query)
+        for query in queries
+        for ranked in query.lists
+        for item in ranked.items
+    ]
+    present = [image in dataset.image_rows and caption in dataset.caption_rows for image, caption in pairs]
+    rows = [(dataset.image_rows[str(image)], dataset.caption_rows[caption])
+            for (image, caption), there in zip(pairs, present, strict=True) if there]  # fmt: skip
+    numbers = iter(relevance_pairs(dataset, phi, *np.array(rows, np.int64).reshape(-1, 2).T).tolist())
+    values = iter([next(numbers) if there else None for there in present])
+    return [
+        replace(query, lists=tuple(
+            replace(ranked, items=tuple(replace(item, phi=next(values)) for item in ranked.items))
+            for ranked in query.lists
+        ))
+        for query in queries
+    ]  # fmt: skip
 
 
 class _Lists:

@@ -40,6 +40,7 @@ from crosslens.web.judging.importing import import_items as import_items
 from crosslens.web.judging.model_judges import (
     dataset_pictures as dataset_pictures,
     library_pictures as library_pictures,
+    picture_files as picture_files,
 )
 from crosslens.web.judging.options import (
     IMP_SHEETS as IMP_SHEETS,

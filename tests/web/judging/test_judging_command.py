@@ -156,7 +156,7 @@ def test_a_survey_of_the_hard_pairs_with_the_lowest_scores(root: Path, call: Cal
     assert made.code == 0, made.err
     hard = pl.read_parquet("difficulty.parquet").filter(difficulty="hard")
     assert hard.height > 5
-    call("judging", "new", "Survey", "--task", "pairs", "--overlap", "2")
+    call("judging", "new", "Survey", "--task", "pairs", "--overlap", "2", "--per-person", "2")
     words = ("judging", "import", "1", "difficulty.parquet", "--part", "survey", "--dataset", "scenes")
     assert "pass --model with one of: poor, other" in call(*words).err
     assert "--part survey requires a table" in call("judging", "import", "1", "runs/poor", "--part", "survey").err
@@ -169,13 +169,27 @@ def test_a_survey_of_the_hard_pairs_with_the_lowest_scores(root: Path, call: Cal
     assert [item.content.about["caption"] for item in stored if item.kind == "real"] == [pair[1] for pair in lowest]
     database = opened(root)
     ann = person(database, "ann", project=1)
+    bob = person(database, "bob", project=1)
     for item in stored:
         good = item.content.about["caption"] == lowest[0][1]
+        if item.content.about["caption"] in (lowest[0][1], lowest[3][1]):
+            record_judgement(database, item.id, bob, Answer(("good",)), source="person")
         record_judgement(database, item.id, ann, Answer(("good" if good else "bad",)), source="person")
     database.close()
     shown = call("judging", "status", "1").out
-    assert re.search(r"agreement that a pair fits +20\.0 % \[[\d., ]+\] on average, 0\.0 % at least", shown)
+    assert re.search(r"agreement that a pair fits +30\.0 % \[[\d., ]+\] on average, 0\.0 % at least", shown)
     assert re.search(r"true negatives +3 of 3 judgements right \(100\.0 %\)", shown)
+    # in subsets of as many pairs as one person gets, and one by one, the lowest score first, with their pictures
+    for line in ("1 to 2 +50.0 +0.0", "3 to 4 +25.0 +0.0", "5 to 5 +0.0 +0.0"):
+        assert re.search(line, shown), line
+    call("judging", "status", "1", "--serve-data", "scenes", "--write", "survey.html")
+    page = Path("survey.html").read_text()
+    pairs = re.findall(
+        r"([\d.]+) % of (\d) say that it fits(?:(?!say that).)*?score\[other\] (-?[\d.]+)", page, re.DOTALL
+    )
+    shares = [("100.0", "2"), ("0.0", "1"), ("0.0", "1"), ("50.0", "2"), ("0.0", "1")]
+    assert pairs == [(*said, f"{score:.3f}") for said, (score, _) in zip(shares, lowest, strict=True)]
+    assert page.count('src="data:image') >= len({item.content.pictures[0].image for item in stored[:5]})
 
 
 def test_answers_label_studio_and_what_does_not_go_together(root: Path, call: Call) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
@@ -31,7 +32,9 @@ class CaptionSetInputs(Options, group="Input"):
     after: str = option(..., "The captions to compare with them.", metavar=DATASET_WORDS)
     dataset: str | None = option(None, "With --by: the one dataset that holds both sets.", metavar=DATASET_WORDS)
     by: str | None = option(None, "The caption column whose values are the two sets.")
-    model: str | None = option(None, "A model that encodes (see crosslens encode --list).")
+    model: tuple[str, ...] = option(
+        (), "A model that encodes (see crosslens encode --list); of several, also the means over them.", metavar="MODEL"
+    )
     image_embeddings: str | None = option(None, f"Instead of a model: {_EMBEDDINGS} (that of --before).")
     before_embeddings: str | None = option(None, f"Of --before: {_EMBEDDINGS}.", metavar="FILE")
     after_embeddings: str | None = option(None, f"Of --after: {_EMBEDDINGS}.", metavar="FILE")
@@ -68,6 +71,8 @@ class CaptionSetInputs(Options, group="Input"):
     '    --before "coco captions=captions_val2014.json" --image-folder val2014 \\',
     '    --after "fine_grained captions=coco_fg.json coco_ids=true" \\',
     "    --shared-images",
+    "crosslens caption-sets --dataset scenes --by style --before sparse --after detailed \\",
+    "    --model clip:openai/clip-vit-base-patch32 --model clip:openai/clip-vit-large-patch14",
     "crosslens caption-sets --before captions.jsonl --after finer.jsonl \\",
     "    --image-embeddings images.npy --before-embeddings captions.npy \\",
     "    --after-embeddings finer.npy --json",
@@ -84,21 +89,27 @@ def caption_sets(
     output: Path | None = output_option("Where the runs before and after go.", "FOLDER"),
     overwrite: Overwrite = False,
     wide: bool = option(False, "One row per caption set, as papers print them, without intervals."),
-) -> comparisons.CaptionSets:
+) -> comparisons.CaptionSets | comparisons.CaptionSetsOfModels:
     """Compare two caption sets of the same images.
 
-    One model, or embeddings of both sets. Every metric before and after, in both directions, with the interval of the
-    difference and a p-value, paired by image: captions have no counterparts, and may differ in number. Where the extra
-    language is installed, the captions' granularity is compared, too.
+    One model or several, or embeddings of both sets. Every metric before and after, in both directions, with the
+    interval of the difference and a p-value, paired by image: captions have no counterparts, and may differ in number.
+    Where the extra language is installed, the captions' granularity is compared, too.
     """
     first, second = inputs.datasets()
     chosen = {
         **vars(options), **vars(encode), "granularity": False if no_granularity else None,
         "command": recorded_command(), "notify": print_note,
     }  # fmt: skip
-    comparison = pipeline.compare_caption_sets(
-        first, second, model=inputs.model, metrics=metrics, output=output, overwrite=overwrite, progress=progress_bar(),
-        **inputs.embeddings(first, second), **chosen,
-    )  # fmt: skip
+    several = len(inputs.model) > 1
+    compared = [
+        pipeline.compare_caption_sets(
+            first, second, model=model, metrics=metrics, overwrite=overwrite, progress=progress_bar(),
+            output=output / re.sub(r"[^\w.-]+", "-", str(model)) if several and output is not None else output,
+            **inputs.embeddings(first, second), **chosen,
+        )
+        for model in inputs.model or (None,)
+    ]  # fmt: skip
     wrote(output)
-    return replace(comparison, wide=wide)
+    tables = [replace(comparison, wide=wide) for comparison in compared]
+    return comparisons.CaptionSetsOfModels(tuple(tables)) if several else tables[0]

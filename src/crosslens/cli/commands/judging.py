@@ -56,19 +56,27 @@ def new(
     "crosslens judging status --folder runs",
     "crosslens judging status 1 --folder runs --json",
     "crosslens judging status 1 --folder runs --write results.html",
+    "crosslens judging status 3 --folder runs --serve-data imp/dataset --write survey.html",
     reads_files=False,
 )
 def status(
     project: AnyProject = None,
     location: JudgingFolder = JudgingFolder(),  # noqa: B008
+    served: list[str] | None = option(
+        None, "Pictures for a page, as in crosslens serve.", metavar=f"FOLDER|{DATASET_WORDS}", flags=("--serve-data",)
+    ),
 ) -> core.Presented:
-    """Show how far projects have come, and how far people agree."""
+    """Show how far projects have come, and how far people agree.
+
+    Of a survey of pairs, also every pair with its score and the share of people who say that it fits.
+    """
     database = web.judging_database(location)
     if project is None:
         listed = web.list_projects(database)
         rows = tuple((f"{entry.project.id} {entry.project.name}", entry.line) for entry in listed)
         return CommandAnswer("Judging projects", (FactList(rows),), [entry.as_dict() for entry in listed])
-    return web.results_of(database, web.project_named(database, project).id)
+    files = web.picture_files(location.folder, *served_data(served)) if served else None
+    return web.results_of(database, web.project_named(database, project).id, files)
 
 
 _OF_RUN = Annotated[DatasetOptions, Flags(help={"dataset": "A reader's name or a path. [default: that of the run]"})]

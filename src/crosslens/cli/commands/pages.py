@@ -117,6 +117,7 @@ def serve(
     "crosslens gallery runs/tiny --query 102",
     'crosslens gallery runs/clip --query "red helmet" --write top.html',
     "crosslens gallery runs/clip runs/siglip --hardest 9 --write hard.html",
+    "crosslens gallery runs/clip --query 102 --phi spice",
     "crosslens gallery runs/clip --direction i2t --random 10 --seed 1 --json",
     common=("query", "hardest", "random", "k", "direction"),
 )
@@ -134,6 +135,7 @@ def gallery(
     seed: int = option(0, "Seed of --random."),
     direction: str | None = option(None, "[default: the one that has the query; texts first]", metavar="t2i|t2t|i2t"),
     k: int = option(5, "How many items of each list are shown.", minimum=1),
+    phi: str | None = option(None, "Say how similar each item is to the query: cider, spice, …", metavar="PHI"),
     write: Write = None,
 ) -> explanations.Gallery:  # fmt: skip
     """Show the top k of several models side by side.
@@ -146,7 +148,7 @@ def gallery(
     dataset = explanations.dataset_of_run(loaded[0], source.dataset, **source.reader_options())
     result = explanations.retrieval_gallery(
         dict(zip(comparisons.run_labels(tuple(loaded)), loaded, strict=True)), dataset, query or (),
-        hardest=hardest, random=random, seed=seed, direction=direction, k=k,
+        hardest=hardest, random=random, seed=seed, direction=direction, k=k, phi=phi,
     )  # fmt: skip
     if not write:
         return result

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -88,9 +88,15 @@ def list_projects(database: Database) -> list[ProjectLine]:
     ]
 
 
-def results_of(database: Database, project: int) -> ProjectResults:
-    """The results of a project."""
-    return ProjectResults(load_answers(database, project))
+def results_of(
+    database: Database, project: int, picture_file: Callable[[str, str], str] | None = None
+) -> ProjectResults:
+    """The results of a project; with what finds the file of a dataset's image, also the pictures of its pairs."""
+    answers = load_answers(database, project)
+    shown = [picture for item in answers.items.values() for picture in item.content.pictures]
+    return ProjectResults(
+        answers, {} if picture_file is None else {one.image: picture_file(one.dataset, one.image) for one in shown}
+    )
 
 
 def new_project(database: Database, name: str, options: ProjectOptions) -> JudgingProject:

@@ -66,8 +66,15 @@ def library_pictures(
     folder: Path, datasets: tuple[Dataset, ...], image_folders: tuple[Path, ...], pixels: int
 ) -> Pictures:
     """The pictures of a folder, as ``serve`` finds them, their longer side at most so many pixels; none is kept."""
-    store = PictureStore(RunLibrary(folder, datasets), image_folders, folder)
-    return lambda shown: picture_for_model(store.file(shown.dataset, shown.image), pixels)
+    file = picture_files(folder, datasets, image_folders)
+    return lambda shown: picture_for_model(file(shown.dataset, shown.image), pixels)
+
+
+def picture_files(
+    folder: Path, datasets: tuple[Dataset, ...], image_folders: tuple[Path, ...]
+) -> Callable[[str, str], str]:
+    """What finds the file of a dataset's image, as ``serve`` does."""
+    return PictureStore(RunLibrary(folder, datasets), image_folders, folder).file
 
 
 def dataset_pictures(dataset: Dataset, folder: Path | None, pixels: int) -> Pictures:

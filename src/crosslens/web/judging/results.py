@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from itertools import combinations
-from math import isfinite, nan
+from math import inf, isfinite, nan
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,7 @@ from sqlalchemy import select
 
 from crosslens.core import (
     Bars,
+    Cards,
     Cell,
     Chart,
     ConflictError,
@@ -25,6 +26,7 @@ from crosslens.core import (
     Heat,
     Histogram,
     Part,
+    PictureCard,
     Presented,
     Row,
     Section,
@@ -176,6 +178,7 @@ def withdraw_decision(database: Database, project: int, item: int, by: int | Non
 
 
 _SHARE = dict.fromkeys(("share", "low", "high"), pl.Float64)
+_SCORES = ("score[", "cosine")
 _CAUSES = ("no cause", "one cause", "two causes", "three causes")
 _COEFFICIENTS = {"pearson": "Pearson's r", "spearman": "Spearman's ρ", "kendall-b": "Kendall's τ-b"}
 
@@ -204,6 +207,44 @@ def overview_sections(results: ProjectResults) -> Iterator[Section]:
             "If an item has the first cause, it has the second one, too, in the share of the items that confidence is."
         )
         yield Section("Rules", (Table(header, rules, notes=(about,)),))
+
+
+def pair_sections(results: ProjectResults) -> Iterator[Section]:
+    """Of a survey of pairs: how many people accept them, in subsets as large as one person's share, and one by one."""
+    shares, answers = results.agreement.by_item.each, results.answers
+    if answers.verdicts is None or not shares:
+        return
+    scores = {
+        name: {
+            metric: value
+            for metric, value in item.content.about.get("metrics", {}).items()
+            if metric.startswith(_SCORES)
+        }
+        for name, item in answers.items.items()
+        if name in shares
+    }
+    pairs = sorted(scores, key=lambda name: min(scores[name].values(), default=inf))
+    rows = tuple(
+        (
+            f"{subset['first']:,} to {subset['last']:,}",
+            Figure.percent(subset["mean"]),
+            Figure.percent(subset["minimum"]),
+        )
+        for subset in results.subsets
+    )
+    judges = dict(results.judged["item"].value_counts().iter_rows())
+    cards = []
+    for name in pairs:
+        content = answers.items[name].content
+        shown = "  ".join(f"{metric} {value:.3f}" for metric, value in scores[name].items())
+        said = f"{percent(shares[name])} % of {judges[name]:,} say that it fits"
+        image = content.pictures[0].image if content.pictures else None
+        cards.append(PictureCard(said, (*(text.text for text in content.texts), *filter(None, [shown])), image))
+    key = "The pairs with the lowest score first."
+    parts = (
+        [Table(("pairs", "mean, %", "least, %"), rows, title="Agreement that a pair fits, by subset")] if rows else []
+    )
+    yield Section("Pairs", (*parts, Cards("Pairs", tuple(cards), results.pictures, key=key)))
 
 
 def _facts(results: ProjectResults) -> Iterator[tuple[str, str]]:
@@ -372,6 +413,8 @@ class ProjectResults(Presented):
     """The results of people's judgements of real items; models are apart, in ``models``. Computed when asked for."""
 
     answers: ProjectAnswers
+    pictures: Mapping[str, str] = field(default_factory=dict)
+    """Files of the images, for a page."""
 
     @property
     def title(self) -> str:
@@ -380,6 +423,7 @@ class ProjectResults(Presented):
     def sections(self) -> Iterator[Section]:
         """Agreement, labels, ratings, causes, people, models, and what is automatic beside them."""
         yield from overview_sections(self)
+        yield from pair_sections(self)
         known = {CHECK: "checks right", DISTRACTOR: "true negatives right"}
         rows = [
             (row["account"], row["judged"], Figure(row["seconds"], digits=1), Figure.percent(row["agreement"]),
@@ -412,6 +456,17 @@ class ProjectResults(Presented):
         fits = None if self.answers.verdicts is None else self.answers.verdicts[0]
         images = self.answers.images
         return measure_project(self.judged, self.answers.labels, grades=self.grades, fits=fits, images=images)
+
+    @cached_property
+    def subsets(self) -> list[dict[str, float]]:
+        """Of a survey of pairs, the agreement in subsets as large as one person's share, in the order of the items."""
+        each, size = self.agreement.by_item.each, self.answers.project.settings.per_person
+        if self.answers.verdicts is None or size is None:
+            return []
+        ordered = [each[name] for name in self.answers.items if name in each]
+        parts = {start: ordered[start : start + size] for start in range(0, len(ordered), size)}
+        return [{"first": start + 1, "last": start + len(part), "mean": float(np.mean(part)), "minimum": min(part)}
+                for start, part in parts.items()]  # fmt: skip
 
     @cached_property
     def known_answers(self) -> dict[str, tuple[int, int]]:
@@ -552,7 +607,7 @@ class ProjectResults(Presented):
             content["rating"] = {**asdict(self.mean_rating), "judgements": self.judged["rating"].count()}
         if self.derived_causes is not None:
             content["derived_causes"] = self.derived_causes.as_dict()
-        content["agreement"] = self.agreement.as_dict()
+        content["agreement"] = self.agreement.as_dict() | ({"subsets": self.subsets} if self.subsets else {})
         content["known_answers"] = {
             kind: {"right": right, "given": given} for kind, (right, given) in self.known_answers.items()
         }
