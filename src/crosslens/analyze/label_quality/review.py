@@ -117,7 +117,7 @@ class LabelQuality(Presented):
             sure, chance = len(self.swaps.evidence), "" if self.swaps.p is None else f" (p = {self.swaps.p:.2g})"
             why = (
                 f"{sure:,} of them can hardly be odd captions of their own" if self.swaps.many
-                else f"of {sure:,} that image has a doubted caption itself"
+                else f"of {sure:,} of the plainest ones that image has a doubted caption itself"
             )  # fmt: skip
             parts.append(Text.of(f"{format_count(doubted, 'caption')} may belong to another image; {why}{chance}."))
         if reasons := self.reasons:
