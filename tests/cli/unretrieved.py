@@ -55,7 +55,7 @@ class Occurrences(Presented):
         )  # fmt: skip
 
 
-@analysis("occurrences", needs=("caption queries for images",))
+@analysis("occurrences", needs=("caption queries for images",), answers="failures")
 def count_occurrences(subject: Subject) -> Occurrences:
     """How often each image is among the first items of a caption."""
     ranking = subject.rankings[TEXT_TO_IMAGE]

@@ -218,7 +218,7 @@ def test_mistakes_are_explained() -> None:
 
 def test_facts_are_declared_with_the_perturbation() -> None:
     typos = ("char_swap", "missing_char", "extra_char", "nearby_char", "extra_char[any]")
-    assert perturbations_with("typo") == typos
+    assert set(typos) <= set(perturbations_with("typo"))
     assert perturbations_with("brit") == BRIT_PERTURBATIONS == GROUPS["all"]
     assert set(perturbations_with("aro")) < {name for name in BRIT_PERTURBATIONS if name.startswith("shuffle")}
     assert set(typos) < set(perturbations_with("keeps_meaning"))

@@ -114,13 +114,15 @@ ANALYSES: Registry[Analysis] = Registry("analysis", "analyses", ("crosslens.anal
 
 def analysis(
     name: str, *, order: int = 39, needs: Sequence[str] = (), cost: tuple[float, float] = (1, 0.3),
-    quick: Mapping[str, Any] | None = None,
+    quick: Mapping[str, Any] | None = None, answers: str = "",
 ) -> Callable[[Analysis], Analysis]:  # fmt: skip
     """Decorate a function from a subject to a result: a stage of audits, repeated by ``calibrate`` on planted defects.
 
     ``order`` says when its turn is, ``needs`` what it takes besides a dataset and rankings, in the words of an audit's
     conditions (``"caption queries for images"``). ``cost`` weighs it in the progress display: expected seconds on one
-    core in any case, and per thousand captions. ``quick`` are keywords of the function in a quick audit. An audit's own
-    stage of the same name takes the place of the one that is made of this.
+    core in any case, and per thousand captions. ``quick`` are keywords of the function in a quick audit. ``answers`` is
+    the question of a report that its findings answer: what the model does not read (``"reading"``), where it fails
+    (``"failures"``), whether labels can be trusted (``"labels"``). An audit's own stage of the same name takes the
+    place of the one that is made of this.
     """
-    return ANALYSES.register(name, order=order, needs=tuple(needs), cost=cost, quick=dict(quick or {}))
+    return ANALYSES.register(name, order=order, needs=tuple(needs), cost=cost, quick=dict(quick or {}), answers=answers)

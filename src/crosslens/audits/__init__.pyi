@@ -35,5 +35,6 @@ from crosslens.audits.stage import (
     StageWork as StageWork,
     all_stages as all_stages,
     audit_stage as audit_stage,
+    stages_that_answer as stages_that_answer,
 )
 from crosslens.audits.stages import findings_of_runs as findings_of_runs

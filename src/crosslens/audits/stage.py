@@ -133,6 +133,8 @@ class Stage:
     cost: tuple[float, float]
     """Expected seconds on one core: in any case, and per thousand captions."""
     quick_cost: tuple[float, float]
+    answers: str
+    """The question of a report that its findings answer: ``failures``, ``reading``, ``labels``, or none of these."""
 
 
 STAGES: Registry[Callable[[StageWork], StageOutput]] = Registry("stage", "audit_stages", ("crosslens.audits.stages",))
@@ -140,10 +142,12 @@ STAGES: Registry[Callable[[StageWork], StageOutput]] = Registry("stage", "audit_
 
 def audit_stage(
     name: str, *, about: str, order: int, needs: tuple[Condition, ...] = (), cost: tuple[float, float] = (1, 0),
-    quick_cost: tuple[float, float] | None = None,
+    quick_cost: tuple[float, float] | None = None, answers: str = "",
 ) -> Callable[[Callable[[StageWork], StageOutput]], Callable[[StageWork], StageOutput]]:  # fmt: skip
     """Decorate the function of a stage; ``order`` says when its turn is, ``cost`` weighs it in the progress display."""
-    return STAGES.register(name, about=about, order=order, needs=needs, cost=cost, quick_cost=quick_cost or cost)
+    return STAGES.register(
+        name, about=about, order=order, needs=needs, cost=cost, quick_cost=quick_cost or cost, answers=answers
+    )
 
 
 def all_stages() -> tuple[Stage, ...]:
@@ -162,7 +166,13 @@ def _stage_of(entry: Entry[Analysis]) -> Stage:
         result = entry.value(work.subject, **quick if work.options.quick else {})
         return StageOutput.of(result, f"crosslens analyze run {entry.name} {work.run.folder}")
 
-    return Stage(entry.name, compute, entry.summary, RUN, entry.details["order"], needs, cost, cost)
+    order, answers = entry.details["order"], entry.details["answers"]
+    return Stage(entry.name, compute, entry.summary, RUN, order, needs, cost, cost, answers)
+
+
+def stages_that_answer(question: str) -> tuple[str, ...]:
+    """The names of the stages whose findings answer a question of the report, in the order of an audit."""
+    return tuple(stage.name for stage in all_stages() if stage.answers == question)
 
 
 def chosen_stages(options: AuditOptions) -> tuple[Stage, ...]:

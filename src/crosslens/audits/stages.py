@@ -108,7 +108,7 @@ _COLUMNS = Condition.of(
 )
 
 
-@audit_stage("groups", about=RUN, order=30, needs=(A_DATASET, _COLUMNS), cost=(1, 0.5))
+@audit_stage("groups", about=RUN, order=30, needs=(A_DATASET, _COLUMNS), cost=(1, 0.5), answers="failures")
 def groups(work: StageWork) -> StageOutput:
     """Metrics by every column of the dataset that makes groups, and by caption length."""
     run, options, subject = work.run.evaluated, work.options, work.subject
@@ -147,7 +147,7 @@ _LISTED = 10
 """Labels that a result holds; all of them are in a file."""
 
 
-@audit_stage("label-quality", about=DATASET, order=40, needs=(A_DATASET,), cost=(3, 3))
+@audit_stage("label-quality", about=DATASET, order=40, needs=(A_DATASET,), cost=(3, 3), answers="labels")
 def label_quality(work: StageWork) -> StageOutput:
     """Labels that a person should review, with reasons."""
     dataset, image_folder = work.queried_dataset(), work.run.recipe.model.image_folder
@@ -180,7 +180,14 @@ def _asks(run: Run, dataset: Dataset) -> bool:
     return asked is not None and set(asked.query_ids) <= set(dataset.caption_ids)
 
 
-@audit_stage("missing-positives", about=DATASET, order=50, needs=(A_DATASET, SEVERAL_CAPTIONS, SEMANTIC), cost=(1, 0.5))
+@audit_stage(
+    "missing-positives",
+    about=DATASET,
+    order=50,
+    needs=(A_DATASET, SEVERAL_CAPTIONS, SEMANTIC),
+    cost=(1, 0.5),
+    answers="labels",
+)
 def missing_positives(work: StageWork) -> StageOutput:
     """Pairs that nobody annotated and that are worth a look, where similarity can tell on this data."""
     dataset, options = work.labelled_dataset(), work.options
@@ -213,7 +220,13 @@ QUICK_QUERIES = 1000
 
 
 @audit_stage(
-    "robustness", about=RUN, order=70, needs=(A_DATASET, A_MODEL, CAPTION_QUERIES), cost=(5, 20), quick_cost=(2, 2)
+    "robustness",
+    about=RUN,
+    order=70,
+    needs=(A_DATASET, A_MODEL, CAPTION_QUERIES),
+    cost=(5, 20),
+    quick_cost=(2, 2),
+    answers="reading",
 )
 def perturb_captions(work: StageWork) -> StageOutput:
     """What small changes of captions cost."""
@@ -242,7 +255,7 @@ def _encoding(work: StageWork) -> dict[str, Any]:
     return {name: value for name, value in options.items() if name != "skip_bad"}
 
 
-@audit_stage("hard-negatives", about=RUN, order=80, needs=(CASES, A_MODEL), cost=(10, 0))
+@audit_stage("hard-negatives", about=RUN, order=80, needs=(CASES, A_MODEL), cost=(10, 0), answers="failures")
 def hard_negatives(work: StageWork) -> StageOutput:
     """Whether the right caption wins against captions that are nearly right."""
     options, recipe = work.options, work.run.recipe
@@ -255,7 +268,15 @@ def hard_negatives(work: StageWork) -> StageOutput:
     return StageOutput(payload, command, None, tuple(result.sections()))
 
 
-@audit_stage("explain", about=RUN, order=90, needs=(A_DATASET, TEXT_QUERIES, LANGUAGE), cost=(3, 5), quick_cost=(3, 1))
+@audit_stage(
+    "explain",
+    about=RUN,
+    order=90,
+    needs=(A_DATASET, TEXT_QUERIES, LANGUAGE),
+    cost=(3, 5),
+    quick_cost=(3, 1),
+    answers="failures",
+)
 def explain(work: StageWork) -> StageOutput:
     """Why caption queries fail: objects, counts, causes, confusions."""
     run = work.run.evaluated

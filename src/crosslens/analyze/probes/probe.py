@@ -229,7 +229,7 @@ def _tail_sentence(truncation: Truncation) -> str:
 
 @analysis(
     "probes", order=35, needs=("a model that makes vectors of captions", "caption queries for images"), cost=(2, 4),
-    quick={"most": 200},
+    quick={"most": 200}, answers="reading",
 )  # fmt: skip
 def probe_captions(subject: Subject, *, most: int = 400, scanned: int = 4000, seed: int | None = None) -> Probes:
     """What the model reads: captions edited in one fact, which must lower the score of their own image.

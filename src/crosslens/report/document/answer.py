@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from math import isfinite
 
+from crosslens.audits import stages_that_answer
 from crosslens.core import (
     FINDING_KINDS,
     STATED_SIZE,
@@ -22,7 +23,7 @@ from crosslens.core import (
     Tone,
 )
 from crosslens.metrics import dataset_name, facts_of, format_count, metric_figure, unit_of
-from crosslens.report.document.inputs import LABEL_STAGES, READING_STAGES, ReportContext, listed
+from crosslens.report.document.inputs import ReportContext, listed
 from crosslens.report.document.queries import evidence_address
 from crosslens.statistics import PairedTest, paired_permutation
 from crosslens.values import MetricValues, split_name
@@ -35,7 +36,6 @@ _MANY_IMAGES = 100
 """Over so many images a figure is settled; over fewer, likely."""
 _LEVEL = 0.05
 _POINTS = Figure(None, scale=100, digits=0, signed=True)
-FAILING_STAGES = ("groups", "explain", "hard-negatives")
 _NOT_LOOKED = "Not looked at"
 OPEN_REASON = "open: no test decides it, or nobody has looked. It excuses no miss and accuses no label."
 
@@ -48,7 +48,7 @@ def of_100(values: MetricValues) -> str:
 
 def _of_model(context: ReportContext) -> list[Finding]:
     """What was found about models, and not about labels or which of them is better."""
-    other = (*LABEL_STAGES, "comparison")
+    other = (*stages_that_answer("labels"), "comparison")
     return [finding for finding in context.findings if finding.stage not in other]
 
 
@@ -344,9 +344,8 @@ def _which(context: ReportContext) -> AnsweredQuestion | None:
 
 
 def _where(context: ReportContext) -> AnsweredQuestion | None:
-    findings = [
-        finding for finding in context.findings if finding.stage in FAILING_STAGES or finding.stage == "soundness"
-    ]
+    stages = ("soundness", *stages_that_answer("failures"))
+    findings = [finding for finding in context.findings if finding.stage in stages]
     question = "Where does it fail?" if context.shape in ("single", "galleries") else "Where do they fail?"
     if findings:
         return _answer(context, question, findings, "#groups", "Groups ↓")
@@ -354,7 +353,7 @@ def _where(context: ReportContext) -> AnsweredQuestion | None:
            for run in context.inputs.runs.values() for metric in [context.headline(run)]):  # fmt: skip
         return AnsweredQuestion(question, "Nowhere: no query is missed.", "settled", "All queries were counted.")
     if not context.was_looked_at("groups"):
-        return _not_looked(question, "groups of queries", context)
+        return _not_looked(question, context, ("groups",))
     text = "Nowhere in particular: no group of queries was shown to be worse than the rest."
     return AnsweredQuestion(question, text, "open", _SILENT, "#groups", "Groups ↓")
 
@@ -364,7 +363,8 @@ _SILENT = "A test that finds nothing does not show that nothing is there: what i
 
 def _reading(context: ReportContext) -> AnsweredQuestion | None:
     question = "What does it not read?" if context.shape in ("single", "galleries") else "What do they not read?"
-    findings = [finding for finding in context.findings if finding.stage in (*READING_STAGES, "twins")]
+    stages = stages_that_answer("reading")
+    findings = [finding for finding in context.findings if finding.stage in (*stages, "twins")]
     if findings:
         target = ("#twins", "The pairs ↓") if findings[0].stage == "twins" else ("#reading", "What was changed ↓")
         return _answer(context, question, findings, *target)
@@ -375,10 +375,10 @@ def _reading(context: ReportContext) -> AnsweredQuestion | None:
         where = f" on {context.short(context.ordered[-1])}" if len(context.inputs.runs) > 1 else ""
         text = f"Nothing was shown to go unread. Changed in every caption{where}: {said}."
         return AnsweredQuestion(question, text, "open", _SILENT, "#reading", "Changes ↓")
-    if any(map(context.was_looked_at, READING_STAGES)):
+    if any(map(context.was_looked_at, stages)):
         text = "Nothing of what was tried was shown to go unread."
         return AnsweredQuestion(question, text, "open", _SILENT, "#reading", "What was tried ↓")
-    return _not_looked(question, "what the model reads", context)
+    return _not_looked(question, context, stages)
 
 
 def _cost(figure: Figure) -> str:
@@ -389,21 +389,22 @@ def _cost(figure: Figure) -> str:
 
 def _labels(context: ReportContext) -> AnsweredQuestion | None:
     question = "Can the labels be trusted?"
-    findings = [finding for finding in context.findings if finding.stage in LABEL_STAGES]
+    stages = stages_that_answer("labels")
+    findings = [finding for finding in context.findings if finding.stage in stages]
     if findings:
         return _answer(context, question, findings, "#labels", "Labels ↓")
-    if any(map(context.was_looked_at, LABEL_STAGES)):
+    if any(map(context.was_looked_at, stages)):
         twice = [name for name, looked in (
             ("no caption", context.was_looked_at("label-quality")),
             ("no picture", context.was_looked_at("label-quality") and bool(context.inputs.pictures)),
         ) if looked]  # fmt: skip
         text = f"Nothing speaks against them{f': {listed(twice)} was found twice' if twice else ''}."
         return AnsweredQuestion(question, text, "open", f"{_SILENT} No person has judged them.", "#labels", "Labels ↓")
-    return _not_looked(question, "the labels", context)
+    return _not_looked(question, context, stages)
 
 
-def _not_looked(question: str, what: str, context: ReportContext) -> AnsweredQuestion:
-    reason = context.why_not(READING_STAGES if "reads" in what else LABEL_STAGES if "labels" in what else ("groups",))
+def _not_looked(question: str, context: ReportContext, stages: Sequence[str]) -> AnsweredQuestion:
+    reason = context.why_not(stages)
     return AnsweredQuestion(question, f"{_NOT_LOOKED}{f': {reason}' if reason else ''}.", "open", OPEN_REASON)
 
 

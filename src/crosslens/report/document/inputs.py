@@ -60,9 +60,6 @@ _FIRST_COLUMNS = ("task", "difficulty", "category", "style", CAPTION_LENGTH)
 _MOST_COLUMNS, _LARGEST = 6, 14
 _MOST_NUMBERS = 12
 """Numbers with more values are split into bins."""
-READING_STAGES: tuple[str, ...] = ("probes", "robustness")
-LABEL_STAGES: tuple[str, ...] = ("label-quality", "missing-positives")
-"""Stages that say what a model reads, and whether labels can be trusted."""
 Shape = Literal["single", "galleries", "models", "grid"]
 
 Source: TypeAlias = Run | Audit | str | Path

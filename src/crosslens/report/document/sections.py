@@ -15,7 +15,7 @@ from statistics import NormalDist
 import numpy as np
 
 from crosslens import __version__
-from crosslens.audits import all_stages
+from crosslens.audits import all_stages, stages_that_answer
 from crosslens.core import (
     Cards,
     Cell,
@@ -51,7 +51,7 @@ from crosslens.metrics import (
 )
 from crosslens.pipeline import DEFINITIONS, round_sizes, run_facts
 from crosslens.report.document.bars import detailed_run, has_bars, stored_bars
-from crosslens.report.document.inputs import LABEL_STAGES, READING_STAGES, ReportContext
+from crosslens.report.document.inputs import ReportContext
 from crosslens.report.document.queries import PageQueries
 from crosslens.storage import Array
 from crosslens.values import DIRECTION_LABELS, MetricValues, Run, split_name
@@ -66,8 +66,8 @@ _MOST_COLUMNS = 6
 _MOST_DRAWN = 3
 """Of more runs the intervals of the table are not drawn: it would be wider than the page."""
 _MOST_ROWS = 44
-_PLACED: set[str] = {"groups", "twins", "comparison", "evaluate", *READING_STAGES, *LABEL_STAGES}
-"""Stages that have a place above; ``evaluate`` is the runs themselves."""
+_PLACED = ("groups", "twins", "comparison", "evaluate")
+"""Stages that have a place of their own above; ``evaluate`` is the runs themselves."""
 
 
 def _figure_of(values: MetricValues | None, metric: str) -> Figure:
@@ -231,17 +231,15 @@ def _tone(values: MetricValues, mean: float, wider: float) -> Tone:
 
 def reading(context: ReportContext) -> Section | None:
     """What changing captions costs, and which false facts the model notices."""
-    parts = [
-        part for stage in READING_STAGES[::-1] for part in (*_beside(context, stage), *stored_bars(context, stage))
-    ]
-    folded = []
-    for stage in READING_STAGES:
+    stages, folded = stages_that_answer("reading"), []
+    parts = [part for stage in stages[::-1] for part in (*_beside(context, stage), *stored_bars(context, stage))]
+    for stage in stages:
         inside = [part for part in _stored(context, stage) if not isinstance(part, Intervals)]  # these are above
         folded += [(stage, inside)] if inside else []
     titles = {"probes": "What each change was, and how often it can be made", "robustness": "Every change in detail"}
     if not parts and not folded:
         return None
-    found = [own for own in _of_stages(context, READING_STAGES) if own.certainty != "open"]
+    found = [own for own in _of_stages(context, stages) if own.certainty != "open"]
     costs = [row for row in context.costs() if row.figure.low > 0]
     otherwise = "Nothing was shown to go unread"
     if costs:
@@ -251,14 +249,15 @@ def reading(context: ReportContext) -> Section | None:
         free = [row.name for row in context.costs() if row.figure.low <= 0]
         otherwise += f"; with {free[-1]}, none fewer that can be told" if free else ""
     title, certainty, reason = _claim(found, otherwise)
-    more = (Folded(titles[stage], tuple(inside)) for stage, inside in folded)
+    more = (Folded(titles.get(stage) or _summaries()[stage], tuple(inside)) for stage, inside in folded)
     return Section(title, (*parts, *more), "", certainty, reason, "reading")
 
 
 def labels(context: ReportContext) -> Section | None:
     """What may be said about the labels, and what a person should look at."""
-    folded = [Folded(_summaries()[stage], tuple(part)) for stage in LABEL_STAGES if (part := _stored(context, stage))]
-    found = _of_stages(context, LABEL_STAGES)
+    stages = stages_that_answer("labels")
+    folded = [Folded(_summaries()[stage], tuple(part)) for stage in stages if (part := _stored(context, stage))]
+    found = _of_stages(context, stages)
     if not folded:
         return None
     title, certainty, reason = _claim(found, "No label was shown to be wrong")
@@ -314,8 +313,9 @@ def numbers(context: ReportContext) -> Section:
         parts.append(Folded("Every other metric", (table, Text.of(*words, unit_sentence(rest), note=True)),
                             ", ".join(filter(None, families))))  # fmt: skip
     parts += _gallery(context, runs)
+    placed = {*_PLACED, *stages_that_answer("reading"), *stages_that_answer("labels")}
     for stage in dict.fromkeys(result.stage for result in context.inputs.results):
-        if stage not in _PLACED and (inside := _stored(context, stage)):
+        if stage not in placed and (inside := _stored(context, stage)):
             parts.append(Folded(_summaries().get(stage, stage), tuple(inside)))
     sensitivity = [part for own in context.inputs.sensitivities for section in own.sections() for part in (
         *([Text((section.title,))] if len(context.inputs.sensitivities) > 1 else []), *section.parts)]  # fmt: skip
