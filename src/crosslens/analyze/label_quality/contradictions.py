@@ -320,7 +320,8 @@ def edited_captions(
     for place, text in enumerate(texts):
         choices = changed.get(text, []) if place % 2 else []
         named = [match for match in _TOKEN.finditer(text) if _named(match.group())]
-        others = [noun for noun in nouns if not _synonyms(_base(noun)) & set(content_words(words_in_order(text)))]
+        said = set(content_words(words_in_order(text)))
+        others = [noun for noun in nouns if said.isdisjoint(_synonyms(_base(noun)))]
         if choices:
             edited.append(choices[int(stream.integers(len(choices)))])
         elif named and others:
