@@ -46,6 +46,7 @@ APART_FUNCTIONS = re.compile(
 """Functions of other modules that no figure is computed by: they say what ran and what is wrong, and keep results."""
 COMPILED = re.compile(r"jit|compiled|reassociated")
 """Decorators of functions that machine code is made of: their calls are not seen, so being named is being called."""
+MODULE = re.compile(r"crosslens(?:\.\w+)+")
 DEFINED = (ast.FunctionDef, ast.AsyncFunctionDef)
 COMPREHENDED = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 UNWRITTEN = ("ctx", "kind", "type_comment", "type_params", "returns", "annotation")
@@ -294,6 +295,8 @@ class Writer:
             self.put("code", repr(node))
         elif isinstance(node, (ast.Import, ast.ImportFrom)) or is_text(node):
             pass
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and MODULE.fullmatch(node.value):
+            self.put("code", "a module")  # a registry names where its entries are
         elif isinstance(node, ast.Raise):  # what it says is no figure
             self.put("code", "raise")
         elif isinstance(node, ast.Name):

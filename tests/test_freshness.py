@@ -18,6 +18,7 @@ from crosslens.limits import FEWEST
 
 HALF = 0.5
 OTHER = 2
+PLACES = {"crosslens.limits": HALF}
 
 
 def counted(rows: list[int], extra: int = 0) -> float:
@@ -25,7 +26,7 @@ def counted(rows: list[int], extra: int = 0) -> float:
     if not rows:
         raise ValueError("no rows")
     doubled = [2 * row for row in rows]
-    return HALF * max(len(doubled), FEWEST) + extra  # never fewer
+    return PLACES["crosslens.limits"] * max(len(doubled), FEWEST) + extra  # never fewer
 
 
 def reported(rows: list[int]) -> str:
@@ -138,6 +139,7 @@ def test_another_meaning_makes_a_figure_stale(
         [("doubled", "twice"), ("2 * row for row", "2 * number for number")],
         [("from crosslens.limits", "import math\n\nfrom crosslens.limits")],
         [("FEWEST", "LEAST")],
+        [('"crosslens.limits"', '"crosslens.rules.limits"')],
         [("HALF", "PORTION")],
         [("import FEWEST", "import FEWEST as LEAST"), (", FEWEST)", ", LEAST)")],
         [("longest", "size")],
