@@ -373,7 +373,7 @@ def twins_are_confused(finding: Finding, world: World) -> bool:
 
 def is_random(text: str, world: World) -> bool:
     """Whether a sentence is about a column that depends on nothing."""
-    return any(re.search(rf"\b{re.escape(name)}\b", text) for name in world.random_columns)
+    return any(re.search(rf"\b{re.escape(name.replace('_', ' '))}\b", text) for name in world.random_columns)
 
 
 def group_is_true(finding: Finding, planted: set[str] | None) -> bool:
@@ -388,9 +388,10 @@ def members_of(text: str, world: World) -> Array | None:
     of_images = "i2t/" in text
     lengths = np.array([len(words_of(caption)) for caption in world.dataset.texts])
     words = re.search(r"captions of (\d+)(?: to (\d+))? words", text)
-    column = re.search(r"[Ff]or ([\w ]+?) = (.+?) \(\d", text)
-    if words or (column and column[1] == "caption_length"):
-        low, high = (words[1], words[2] or words[1]) if words else (column[2], column[2]) if column else ("", "")
+    column = re.search(r"[Ff]or ([\w ]+?) (?:“(.+?)”|(\d[^“]*?)) \(\d", text)
+    value = (column[2] or column[3]) if column else ""
+    if words or (column and column[1] == "caption length"):
+        low, high = (words[1], words[2] or words[1]) if words else (value, value)
         members = (lengths >= int(low)) & (lengths <= int(high))
     elif re.search("objects are small|small objects", text) and world.dataset.objects is not None:
         limit = re.search(r"less than ([\d.]+) ?%", text)
@@ -400,7 +401,7 @@ def members_of(text: str, world: World) -> Array | None:
     elif column and column[1].replace(" ", "_") in (*captions.columns, *images.columns):
         name = column[1].replace(" ", "_")
         table = captions if name in captions.columns else images
-        members = np.array([str(value) == column[2] for value in table[name].to_list()])
+        members = np.array([str(cell) == value for cell in table[name].to_list()])
         if table is images:
             return members if of_images else np.asarray(members[world.owner])
     else:
