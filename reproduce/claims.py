@@ -38,7 +38,7 @@ from crosslens.core import Finding
 from crosslens.storage import random_stream
 
 PAGE = ROOT / "docs" / "results" / "claims.md"
-PRECISIONS = ROOT / "src" / "crosslens" / "pipeline" / "audit" / "precisions.json"
+PRECISIONS = ROOT / "src" / "crosslens" / "audits" / "precisions.json"
 SEEDS = tuple(range(9))
 FIRST = 5
 Array = np.ndarray[Any, Any]
@@ -248,7 +248,10 @@ def _digest(folders: tuple[str, ...]) -> str:
 
 CODE = (
     "reproduce",
-    *(f"src/crosslens/{name}" for name in ("analyze", "core", "language", "perturbations", "similarity", "statistics")),
+    *(
+        f"src/crosslens/{name}"
+        for name in ("analyze", "core", "language", "perturbations", "similarity", "statistics", "storage", "values")
+    ),
     "src/crosslens/audits",
 )
 

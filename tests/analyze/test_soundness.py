@@ -252,8 +252,9 @@ def test_the_p_of_a_hub_is_that_of_counts_that_fall_off_exponentially() -> None:
         p_values.append(lists._hubs_in(top, 450)[1])
     assert np.mean(np.array(p_values) < 0.05) <= 0.05
     assert np.mean(np.array(p_values) < 0.002) <= 0.004
-    few = np.array([20, 6, 5, 3, 3, *[2] * 12, *[1] * 7], np.float64)
+    few = np.array([30, 6, 5, 3, 3, *[2] * 12, *[1] * 7], np.float64)
     assert lists._hubs_in(few, 450)[1] < 0.005, "nothing among such counts comes so often"
+    assert lists._hubs_in(np.array([14, *few[1:]]), 450)[1] > 0.05, "a count of six is itself uncertain"
     beside = np.array([68, 25, 9, *[4] * 10, *[3] * 10], np.float64)
     assert lists._hubs_in(beside, 750)[1] < 0.005, "beside another hub"
     many = np.array([35, 17, 13, 11, 10, 10, 9, 9, 8, 8, *[7] * 6, *[6] * 8], np.float64)

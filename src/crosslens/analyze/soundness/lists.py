@@ -26,6 +26,7 @@ _RATIO = 2.25
     "{items} first for {share} of the {queries} without being right; the next item, for {next}.",
     stage="soundness", strengths=(0.02, 0.05, 0.1),
     strength_words="an image that comes first for {:.0%} of the captions", unsound=True, causes=("norms",),
+    silences=("group",),  # whose captions the hub takes is no property of the groups
 )  # fmt: skip
 def plant_hub(subject: Subject, strength: float, stream: np.random.Generator) -> Planted:
     """An image that scores highest for captions drawn at random, and as before for the others.
@@ -61,7 +62,7 @@ def hubs(firsts: Mapping[str, Firsts]) -> Iterator[Observation]:
     Every model has items that come first too often. Their counts fall off at least as fast as an exponential
     distribution, whose largest exceeds the next by β on average; β is estimated from the items below those
     that may be hubs, of which is known that they come at least as often; p allows for how few they are (the ratio of
-    the two has an F distribution).
+    the two has an F distribution). A count is not surer than counts are: β is at least the Poisson deviation of the next.
     """
     for direction, first in firsts.items():
         asked, wrong = first.asked, first.asked & ~first.right & (first.items >= 0)
@@ -92,7 +93,8 @@ def _hubs_in(top: Array, queries: int) -> tuple[int, float]:
     for number in range(1, _MOST_HUBS + 1):
         last, following = top[number - 1], top[number]
         if last >= max(_FEWEST_QUERIES, _SMALLEST_HUB * queries, _RATIO * following):
-            p = min(1.0, _MOST_HUBS * (1 + float(last - following) / (spread * below)) ** -below)
+            gaps = float(last - following) / max(spread, float(np.sqrt(following)))
+            p = min(1.0, _MOST_HUBS * (1 + gaps / below) ** -below)
             best = min(best, (number, p), key=lambda pair: pair[1])
     return best
 
