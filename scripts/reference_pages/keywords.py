@@ -11,11 +11,10 @@ from importlib import import_module
 from pathlib import Path
 from types import FunctionType
 
-import crosslens
 from crosslens.core import AcceptedKeyword
 
 _ACCEPTED = "accepted_keywords"
-SOURCE = Path(crosslens.__file__).parent
+SOURCE = Path(__file__).resolve().parents[2] / "src" / "crosslens"
 NOTE = "# Written by scripts/generate_reference.py from what @accepts_options names: change that, run `make docs`.\n\n"
 
 

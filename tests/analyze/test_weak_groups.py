@@ -125,7 +125,7 @@ def test_what_two_columns_say_of_the_same_queries_is_said_once() -> None:
     images = subject.dataset.images.with_columns(again=pl.col("column 0"))
     copied = outcomes([1] * 600, {name: images[name].to_list() for name in images.columns[1:]}, subject.caption_hits)
     (group,) = look_at_groups(copied, permutations=1000).weak
-    assert group.also == ("again = weak",)
+    assert group.also == ("again “weak”",)
 
 
 def test_a_second_weak_group_is_named_after_the_first() -> None:

@@ -441,6 +441,7 @@ OFFLINE: dict[str, list[tuple[str, ...]]] = {
     ],
     "hard-negatives": [("--dataset", "./data", *HUB), ("--dataset", "./data", "--pair-model", "vqa:https://h/v1?model=m")],
     "judge": [("p.csv", "--model", "m", "--endpoint", "https://h/v1", "--dataset", "./data", "-o", "a.jsonl")],
+    "analyze run": [("probes", "theirs", "--allow-host", "HOST")],
     "analyze discriminability": [("--dataset", "./data", *VECTORS), ("--dataset", "./data", *HUB)],
     "analyze polysemy": [("--dataset", "./data", "--sizes", "1,2", *HUB)],
     "analyze difficulty": [("--runs", "theirs", "--calibration", "self", "-o", "l.csv", "--allow-host", "HOST")],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -114,11 +115,11 @@ def test_after_a_kill_the_same_command_resumes(
 ) -> None:
     folder, begun = tmp_path / "set", Workspace(tmp_path / "set").new
     arguments = ["synth", "--images", str(IMAGES), "--tasks", TASKS, "--seed", "1", "--workers", "2", "-o", str(folder)]
-    running = subprocess.Popen([sys.executable, "-m", "crosslens", *arguments])
+    running = subprocess.Popen([sys.executable, "-m", "crosslens", *arguments], start_new_session=True)
     deadline = time.monotonic() + 120
     while not list(begun.glob("parts/*.jsonl")) and time.monotonic() < deadline and running.poll() is None:
         time.sleep(0.02)
-    running.send_signal(signal.SIGKILL)
+    os.killpg(running.pid, signal.SIGKILL)  # its workers, too: they would go on with what they have begun
     running.wait()
     time.sleep(0.1)
     if running.returncode == 0:

@@ -164,6 +164,7 @@ _NAMES: dict[str, Callable[[str], Names]] = {
     "--to FORMAT": _registered("crosslens.data", "WRITERS"),
     "--format FORMAT": lambda _: import_module("crosslens.report").export_formats().items(),
     "--tasks NAMES": lambda _: [(name, "") for name in ("all", *import_module("crosslens.synth").TASKS)],
+    "ANALYSIS": _registered("crosslens.analyze", "ANALYSES"),
     "METRIC": _registered("crosslens.metrics", "METRICS"),
     "PROTOCOL": _registered("crosslens.pipeline", "PROTOCOLS"),
     "READER": _registered("crosslens.data", "READERS"),

@@ -62,7 +62,7 @@ def hubs(firsts: Mapping[str, Firsts]) -> Iterator[Observation]:
     Every model has items that come first too often. Their counts fall off at least as fast as an exponential
     distribution, whose largest exceeds the next by β on average; β is estimated from the items below those
     that may be hubs, of which is known that they come at least as often; p allows for how few they are (the ratio of
-    the two has an F distribution). A count is not surer than counts are: β is at least the Poisson deviation of the next.
+    the two has an F distribution). β is at least the Poisson deviation of the next count, which is no surer than that.
     """
     for direction, first in firsts.items():
         asked, wrong = first.asked, first.asked & ~first.right & (first.items >= 0)

@@ -21,6 +21,7 @@ import crosslens.values as values
 from crosslens.analyze import DiscriminabilityOptions, LabelSettings
 from crosslens.cli.answers import CommandAnswer, check_tables, write_table, wrote
 from crosslens.cli.commands.evaluate import PROTOCOL_HELP, encoding_of, followed, with_protocol
+from crosslens.cli.completion import names_of
 from crosslens.cli.console import check_outputs, confirm_code, print_note, progress_bar
 from crosslens.cli.datasets import (
     DATASETS,
@@ -172,10 +173,13 @@ def discriminability(
     "crosslens analyze run soundness runs/clip",
     "crosslens analyze run probes runs/clip --write probes.html",
     "crosslens analyze run --list",
+    common=("listing", "seed", "device"),
 )
 def run(
     encode: Annotated[EncodeOptions, Flags(only=("device", "batch_size", "cache", "offline"))],
-    name: Annotated[str | None, typer.Argument(metavar="ANALYSIS", help="One of --list.")] = None,
+    name: Annotated[
+        str | None, typer.Argument(metavar="ANALYSIS", help="One of --list.", autocompletion=names_of("ANALYSIS"))
+    ] = None,
     folder: Annotated[Path | None, typer.Argument(metavar="RUN", help="A run over a dataset.")] = None,
     seed: int = option(0, "Seed of what is drawn and permuted.", metavar="N"),
     listing: bool = option(False, "Print the analyses, and nothing else.", flags=("--list",)),

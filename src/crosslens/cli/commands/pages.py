@@ -135,7 +135,7 @@ def gallery(
     seed: int = option(0, "Seed of --random."),
     direction: str | None = option(None, "[default: the one that has the query; texts first]", metavar="t2i|t2t|i2t"),
     k: int = option(5, "How many items of each list are shown.", minimum=1),
-    phi: str | None = option(None, "Say how similar each item is to the query: cider, spice, …", metavar="PHI"),
+    phi: str | None = option(None, "Say how similar each item is to the query: cider, spice, …", metavar="NAME"),
     write: Write = None,
 ) -> explanations.Gallery:  # fmt: skip
     """Show the top k of several models side by side.
