@@ -54,9 +54,10 @@ def plain_text(text: str, folder: Path) -> str:
     return "".join(f"{line.rstrip()}\n" for line in text.replace("\x1b", "␛").splitlines())
 
 
-def plain_json(text: str, folder: Path) -> str:
-    """JSON with a value per line; lists of numbers and words in one."""
-    return plain_text(_json_text(_kept(json.loads(text))), folder)
+def plain_json(text: str, folder: Path, **shortened: Any) -> str:
+    """JSON with a value per line; lists of numbers and words in one. What is short already stands beside it."""
+    value = _kept(json.loads(text))
+    return plain_text(_json_text({"json": value, **shortened} if shortened else value), folder)
 
 
 def plain_file(file: Path, folder: Path) -> str:

@@ -172,7 +172,7 @@ def outputs(case: Case, made: str, out: str, err: str, folder: Path, shown: list
     """What a call made, by the names under which it is recorded."""
     texts = {}
     if made == "json":
-        texts[f"{case.name}.json"] = plain_json(json.dumps({"json": json.loads(out), "shown": shown}), folder)
+        texts[f"{case.name}.json"] = plain_json(out, folder, shown=shown)
     elif made in case.forms:
         err = re.sub(r"(?m)^.*\d s elapsed.*\n", "", err)  # progress of work that happens to take long
         printed = out + (f"\n[standard error]\n{err.lstrip()}" if err.strip() else "")
