@@ -380,6 +380,22 @@ def test_a_larger_gallery_is_compared_on_the_queries_that_count() -> None:
         assert (result.difference, result.wins, result.losses) == (0, 0, 0), "the captions are the same"
 
 
+def test_a_run_in_a_smaller_gallery_is_ahead_and_not_better() -> None:
+    captions = {f"i{n}": [f"a {n}"] for n in range(60)}
+    others = {f"other{n}": [] for n in range(40)}
+    scores = np.eye(60) + 0.1 * np.random.default_rng(4).normal(size=(60, 60))
+    within = np.vstack([scores, np.where(np.arange(60) % 2, 2.0, 0.0) * np.ones((40, 1))])
+    runs = [
+        cl.evaluate(cl.Dataset.of(gallery), scores=matrix, metrics="t2i/Hit@1", resamples=20, name=name)
+        for name, gallery, matrix in (("small", captions, scores), ("large", captions | others, within))
+    ]
+    for compared in (runs, runs[::-1]):
+        (sentence,) = compare(*compared, permutations=2000).verdicts
+        assert sentence.startswith(
+            "small, among 60 images, is ahead of large, among 100: of 100 captions, it finds the image of 50 more ("
+        )
+
+
 def test_the_same_lists_differ_by_exactly_nothing(good: Run) -> None:
     for result in compare(good, replace(good, name="again"), permutations=100).results:
         assert (result.difference, result.low, result.high) == (0, 0, 0), result.metric

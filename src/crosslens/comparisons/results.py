@@ -107,8 +107,11 @@ _ASKED = {"t2i": ("caption", "the image"), "i2t": ("image", "a caption"), "t2t":
 """What asks in a direction, and what is found."""
 
 
-def _verdict(result: MetricComparison, level: float) -> str:
-    """What the metric says of two runs: which is better and by how much, that they do not differ, or neither."""
+def _verdict(result: MetricComparison, level: float, runs: Mapping[str, Run]) -> str:
+    """What the metric says of two runs: which is better and by how much, that they do not differ, or neither.
+
+    Where one ranked fewer items, it is ahead and not better: a smaller gallery is easier.
+    """
     direction, metric = split_name(result.metric)
     names, share = f"{result.baseline} and {result.other}", unit_of(result.metric) == "share"
     if not isfinite(result.p_value):
@@ -123,6 +126,12 @@ def _verdict(result: MetricComparison, level: float) -> str:
         amount = metric_figure(result.metric, sign * result.difference)
         depth = re.fullmatch(r"Hit@(\d+)", metric)
         said = f"{better} is better than {worse}"
+        items = "captions" if direction == IMAGE_TO_TEXT else "images"
+        galleries = [
+            runs[run].provenance.get("dataset", {}).get(items) if run in runs else None for run in (better, worse)
+        ]
+        if None not in galleries and galleries[0] != galleries[1]:
+            said = f"{better}, among {galleries[0]:,} {items}, is ahead of {worse}, among {galleries[1]:,}"
         if depth is not None and direction in _ASKED:
             asked, wanted = _ASKED[direction]
             amount = replace(amount, digits=0 if result.difference**2 > 1e-4 and high - low > 0.02 else 1, plain=True)
@@ -402,6 +411,10 @@ class Comparison(SignificanceResults[MetricComparison]):
         }  # fmt: skip
 
     @property
+    def _by_name(self) -> Mapping[str, Run]:
+        return {run.name: run for run in self.compared}
+
+    @property
     def title(self) -> str:
         return (
             "Runs compared" if len(self.others) > 1 or self.all_pairs else f"{self.others[0]} against {self.baseline}"
@@ -478,7 +491,7 @@ class Comparison(SignificanceResults[MetricComparison]):
             addresses = () if self.changes is not None and address is None else tuple(to)
             bar = PairedBar(format_count(sum(counts), "query"), counts, addresses=addresses)
             parts.append(PairedBars(title="The same queries, one by one", levels=levels, rows=(bar,), noun="queries"))
-        yield Section(_verdict(result, self.level), tuple(parts))
+        yield Section(_verdict(result, self.level, self._by_name), tuple(parts))
 
     def _table(self, results: Sequence[MetricComparison], notes: tuple[str, ...]) -> Table:
         """A row per metric of two runs; the narrower a terminal, the less of it is in columns of its own."""
@@ -525,7 +538,7 @@ class Comparison(SignificanceResults[MetricComparison]):
                 key=lambda result: abs(result.difference),
             )
             results = [nearest]
-        return tuple(f"{_verdict(result, self.level)} {_facts(result, self)}" for result in results)
+        return tuple(f"{_verdict(result, self.level, self._by_name)} {_facts(result, self)}" for result in results)
 
     @property
     def runs(self) -> tuple[str, ...]:
