@@ -15,6 +15,7 @@ from crosslens.core import InputError, UnknownNameError, UsageError
 from crosslens.data import Judgements
 from crosslens.similarity import references_of
 from crosslens.statistics import judge_agreement
+from tests.similarity.test_cider import obvious
 
 from .overlap import Overlap, made_dataset, overlap
 
@@ -210,6 +211,40 @@ def test_a_phi_that_knows_the_truth_reaches_the_ceiling(pooled: bool) -> None:
     result = cl.agreement(DATASET, people, {"truth": truth}, pooled=pooled, resamples=0)
     assert result.judges is not None
     assert result.figure("truth").mean == pytest.approx(result.judges.ceiling(pooled), abs=0.02)
+
+
+def test_crisscrossed_captions_correlate_as_rows_read_and_scored_by_hand_do(tmp_path: Path) -> None:
+    """A file of CxC's form: binary and CIDEr against its scores, all pairs and those outside the ground truth."""
+    random = np.random.default_rng(7)
+    words = ["a", "the", "dog", "cat", "man", "red", "big", "runs", "sits", "on", "mat", "tree", "near", "with", "two"]
+    texts = {
+        str(1000 + n): [" ".join(random.choice(words, random.integers(4, 9))) for _ in range(3)] for n in range(12)
+    }
+    dataset = cl.Dataset.of(texts)
+    dataset = cl.Dataset("coco", dataset.images, dataset.captions.with_columns(caption=np.arange(100, 136).astype(str)))
+    lines, pairs = [], []
+    for caption in range(36):
+        for image in {caption // 3, *random.choice(12, 3).tolist()}:
+            own = image == caption // 3
+            score = round(float(np.clip(random.normal(4 if own else 1.5, 0.8), 0, 5)), 2)
+            lines.append(f"COCO_val2014:sentid:{100 + caption},COCO_val2014_{1000 + image:012d}.jpg,{score},c2i")
+            pairs.append((image, caption, own, score))
+    file = tmp_path / "sits_test.csv"
+    file.write_text("caption,image,agg_score,sampling_method\n" + "\n".join(lines) + "\n")
+    result = cl.agreement(dataset, file, "cider:split", resamples=0)
+    images, captions, own, scores = (np.array(column) for column in zip(*pairs, strict=True))
+    references = list(texts.values())
+    cider = np.array([
+        obvious(references, dataset.texts[caption], image, references, plain=False)
+        for image, caption in zip(images, captions, strict=True)
+    ])  # fmt: skip
+    for phi, part, values, rows in (
+        ("binary", "all", own, slice(None)), ("cider:split", "all", cider, slice(None)),
+        ("cider:split", "non-gt", cider, ~own),
+    ):  # fmt: skip
+        expected = scipy.stats.pearsonr(values[rows], scores[rows])[0]
+        assert result.figure(phi, "pearson", part).mean == pytest.approx(expected, abs=1e-6), (phi, part)
+    assert isnan(result.figure("binary", "pearson", "non-gt").mean), "constant outside the ground truth"
 
 
 @pytest.mark.slow
