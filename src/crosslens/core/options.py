@@ -219,8 +219,8 @@ def _keywords_of(source: Any) -> Iterator[AcceptedKeyword]:
 
 def refuse_other_keywords(arguments: Iterable[str], function: Callable[..., Any]) -> None:
     """Raise for the first keyword argument that neither ``function`` nor the options classes that it accepts have."""
-    known = inspect.signature(function).parameters
-    refuse_unknown((name for name in arguments if name not in known), known)
+    parameters = inspect.signature(function).parameters
+    refuse_unknown((name for name in arguments if name not in parameters), parameters)
 
 
 def refuse_unknown(arguments: Iterable[str], known: Iterable[str]) -> None:

@@ -186,15 +186,15 @@ def _bar(result: Probe) -> PairedBar:
     unnoticed, listed, counted = len(result.evidence), result.unnoticed, f"{len(result.evidence):,} unnoticed"
     cards = tuple(
         QueryCard(
-            f"{own.query} {result.changed}", own.edited, (PictureCard("its own image", (), own.image),),
-            (f"The image scores no lower with this than with its caption: “{own.text}”",), (f"caption {own.query}",),
+            f"{pair.query} {result.changed}", pair.edited, (PictureCard("its own image", (), pair.image),),
+            (f"The image scores no lower with this than with its caption: “{pair.text}”",), (f"caption {pair.query}",),
         )
-        for own in listed[:_MOST_CARDS]
+        for pair in listed[:_MOST_CARDS]
     )  # fmt: skip
     behind = EvidenceList(
         _address(result).removeprefix("#"),
         f"{counted}, the first {len(listed)}" if len(listed) < unnoticed else counted,
-        tuple((own.query, f"“{own.text}” → “{own.edited}”") for own in listed),
+        tuple((pair.query, f"“{pair.text}” → “{pair.edited}”") for pair in listed),
     )
     return PairedBar(
         result.changed, (result.n - unnoticed, unnoticed), about=_edit(result.example),

@@ -53,8 +53,8 @@ class Bars(Chart):
     @property
     def table(self) -> Table:
         series = (*self.series, *(() if self.mark is None else (self.mark,)))
-        rows = tuple((group, *(own.figures[index] for own in series)) for index, group in enumerate(self.groups))
-        return Table((self.heading, *(own.name for own in series)), rows, title=self.title)
+        rows = tuple((group, *(line.figures[index] for line in series)) for index, group in enumerate(self.groups))
+        return Table((self.heading, *(line.name for line in series)), rows, title=self.title)
 
 
 @dataclass(frozen=True, kw_only=True)
