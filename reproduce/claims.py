@@ -367,13 +367,12 @@ def page(records: Sequence[Mapping[str, Any]], absent: int) -> str:
     by_kind = []
     for kind, entries in sorted(said.items()):
         judged = [entry for entry in entries if entry["true"] is not None]
-        closed = [entry for entry in judged if entry["certainty"] != "open"]
         first = [entry for entry in judged if entry["place"] < FIRST]
-        true = [sum(entry["true"] for entry in part) for part in (judged, closed, first)]
-        by_kind.append((
-            f"`{kind}`", len(entries), _percent(true[0], len(judged)), _percent(true[1], len(closed)),
-            _percent(true[2], len(first)), f"{100 * true[0] / len(judged):.0f} %" if judged else "–",
-        ))  # fmt: skip
+        true = [sum(entry["true"] for entry in part) for part in (judged, first)]
+        share = f"{100 * true[0] / len(judged):.0f} %" if judged else "–"
+        by_kind.append(
+            (f"`{kind}`", len(entries), _percent(true[0], len(judged)), _percent(true[1], len(first)), share)
+        )
     power: dict[tuple[str, str, str], list[bool]] = defaultdict(list)
     for record in records:
         if record["planted"]:
@@ -387,24 +386,41 @@ def page(records: Sequence[Mapping[str, Any]], absent: int) -> str:
         entry["true"] is False and entry["place"] < FIRST for record in records for entry in record["said"]
     )
     clean = [record for record in records if not record["planted"]]
-    alarms = []
+    worlds: dict[str, list[Mapping[str, Any]]] = defaultdict(list)
     for record in clean:
-        false = [f"`{entry['kind']}` ({entry['certainty']})" for entry in record["said"] if entry["true"] is False]
-        alarms.append((record["world"], record["seed"], len(record["said"]), "; ".join(false) or "none"))
+        worlds[record["world"]].append(record)
+    alarms = []
+    for world, audits in worlds.items():
+        counts = sorted(len(record["said"]) for record in audits)
+        false = Counter(
+            f"`{entry['kind']}` ({entry['certainty']})"
+            for record in audits
+            for entry in record["said"]
+            if entry["true"] is False
+        )
+        listed = "; ".join(f"{kind}: {count}" for kind, count in false.items())
+        alarms.append((world, len(audits), sum(counts), f"{counts[0]} to {counts[-1]}", listed or "none"))
     confusion: dict[str, Counter[str]] = defaultdict(Counter)
     for record in records:
         for kind in {entry["kind"] for entry in record["said"] if entry["place"] < FIRST}:
             confusion[record["planted"] or "(none)"][kind] += 1
     numbers = Counter(record["planted"] or "(none)" for record in records)
-    kinds = sorted({kind for counts in confusion.values() for kind in counts})
     skipped = f" {absent} planned cases were not run, or need datasets that were absent." if absent else ""
     seeds = ", ".join(map(str, sorted({record["seed"] for record in records})))
-    powers = [
-        (f"`{kind}`", plant, strength, _percent(sum(seen), len(seen)))
-        for (kind, plant, strength), seen in power.items()
-    ]
+    defects: dict[tuple[str, str], list[str]] = defaultdict(list)
+    for (kind, plant, strength), seen in power.items():
+        at = "" if strength == "None" else f"{strength}: "
+        defects[kind, plant].append(f"{at}{_percent(sum(seen), len(seen))}")
+    powers = [(f"`{kind}`", plant, "; ".join(shares)) for (kind, plant), shares in sorted(defects.items())]
     mixed = [
-        (kind, numbers[kind], *(counts[other] or "" for other in kinds)) for kind, counts in sorted(confusion.items())
+        (
+            kind,
+            numbers[kind],
+            ", ".join(
+                f"`{other}` {count}" for other, count in sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))
+            ),
+        )
+        for kind, counts in sorted(confusion.items())
     ]
     unjudged = sum(entry["true"] is None for record in records for entry in record["said"])
     share = 100 * sum(found) / max(1, len(found))
@@ -426,23 +442,25 @@ written beside it. {unjudged} sentences could not be judged: they are in no coun
 
 ## Precision by kind
 
-{table(("kind", "said", "true", "true, not open", "true, among the first five", "precision"), by_kind)}
+{table(("kind", "said", "true", "true, among the first five", "precision"), by_kind)}
 
 ## Power by strength
 
-{table(("kind", "defect", "strength", "among the first five"), powers)}
+In how many worlds with a defect it is among the first five, by its strength where it has one.
+
+{table(("kind", "defect", "strength: among the first five"), powers)}
 
 ## False alarms where nothing is planted
 
 What is true of such a world (a model that really misses something) may be said; what is false is listed.
 
-{table(("world", "seed", "findings", "false"), alarms)}
+{table(("world", "audits", "findings", "of one audit", "false"), alarms)}
 
 ## What is said where something else is planted
 
 In how many audits a kind is among the first five, by what is planted.
 
-{table(("planted", "audits", *(f"`{kind}`" for kind in kinds)), mixed)}
+{table(("planted", "audits", "said among the first five"), mixed)}
 """
 
 

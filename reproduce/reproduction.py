@@ -28,7 +28,7 @@ import tomllib
 import traceback
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace as replaced
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -65,6 +65,7 @@ by, the printed figure, ours on the data at hand with the measurement that gives
 missing. How crosslens differs from the papers in general: [Deviations](deviations.md); what `--protocol` sets:
 [Follow a paper's protocol](how-to/repeat.md#protocols-of-papers). File names in commands stand for your files.
 """
+INPUT_LINK = "[inputs](#inputs)"
 INPUTS = "What no command above writes. Models are loaded by name, from the hub or from the cache."
 MEASURED = """With each measurement is kept which functions of crosslens it calls, how long it took, and a hash of each
 function's code (`reproduce/measured/`). Its figures are stale when one of these functions, a constant that they name,
@@ -157,7 +158,7 @@ def makers(found: Sequence[Paper]) -> dict[str, str]:
             if re.match(r"crosslens (?:analyze|build|evaluate|judging new|robustness|synth|train) ", command):
                 made |= dict.fromkeys(re.findall(rf" {flag} (\S+)", command), f"[{row.key}](#{row.paper.lower()})")
     names = [name for entry in inputs() for name in (entry.name, *re.findall(r" -o (\S+)", entry.command))]
-    return {**made, **dict.fromkeys(names, "[inputs](#inputs)")}
+    return {**made, **dict.fromkeys(names, INPUT_LINK)}
 
 
 def papers() -> list[Paper]:
@@ -302,11 +303,30 @@ def paper_table(paper: Paper, outcomes: Mapping[str, Outcome], made: Mapping[str
         "| | what it shows | command | printed | ours | why they differ, or what is missing |",
         "|---|---|---|---|---|---|",
     ]
-    for row in paper.rows:
-        why = PREFIX.get(row.status, "") + row.why
-        texts = (row.printed, ours(row, outcomes), why)
-        lines.append(f"| {' | '.join((row.item, cell(row.shows), commands(row.command, made), *map(cell, texts)))} |")
+    for rows in alike(paper.rows):
+        row = rows[0]
+        shows = "; ".join(dict.fromkeys(row.shows for row in rows))
+        texts = (row.printed, ours(row, outcomes), PREFIX.get(row.status, "") + row.why)
+        lines.append(f"| {' | '.join((items(rows), cell(shows), commands(row.command, made), *map(cell, texts)))} |")
     return "\n".join(lines)
+
+
+def alike(rows: Sequence[Row]) -> list[list[Row]]:
+    """Neighbours that differ in what they show alone, together; a row with figures of ours by itself."""
+    groups: list[list[Row]] = []
+    for row in rows:
+        same = groups and replaced(groups[-1][0], item="", shows="") == replaced(row, item="", shows="")
+        if same and row.command and not row.measurements:
+            groups[-1].append(row)
+        else:
+            groups.append([row])
+    return groups
+
+
+def items(rows: Sequence[Row]) -> str:
+    """The item of a row, or the first and the last of several."""
+    kind, _, first = rows[0].item.partition(" ")
+    return rows[0].item if len(rows) == 1 else f"{kind}s {first}–{rows[-1].item.split()[1]}"
 
 
 def commands(command: str, made: Mapping[str, str]) -> str:
@@ -314,7 +334,11 @@ def commands(command: str, made: Mapping[str, str]) -> str:
     if not command:
         return "–"
     own = re.findall(r" -o (\S+)", command)
-    reads = [f"`{name}` ({made[name]})" for name in needed(command, made) if name not in own]
+    reads = [
+        f"[`{name}`](#inputs)" if made[name] == INPUT_LINK else f"`{name}` ({made[name]})"
+        for name in needed(command, made)
+        if name not in own
+    ]
     return f"`{cell(command)}`" + (f"<br>reads {', '.join(reads)}" if reads else "")
 
 

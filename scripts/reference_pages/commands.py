@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import enum
 import inspect
+import re
 import types
 import typing
 from collections import Counter
@@ -27,26 +28,40 @@ _REPEATED = (
 
 
 _HELP = (
-    "`--help` describes a command; where it has more than twelve options, the most used ones. `--help-all` lists all "
-    "of them, by what they are for, in the order of the tables below. `crosslens --install-completion` has your shell "
-    "complete commands, flags and their values: metrics, models, datasets and all else that has names."
+    "`--help` describes a command; where it has more than twelve options, the most used ones, which are **bold** here. "
+    "`--help-all` lists all of them, by what they are for, in the order of the tables below. `crosslens "
+    "--install-completion` has your shell complete commands, flags and their values: metrics, models, datasets and all "
+    "else that has names."
 )
-_SHARED = 5
+_SHARED = 3
 """From how many commands on an option that is the same in all of them is described once, above the commands."""
-_HEAD = ("| | value | default | |", "|---|---|---|---|")
+_HEAD = ("| | |", "|---|---|")
 
 
 def command_line() -> str:
     """Options of many commands, then one section per command."""
     described = {path: _rows(command) for path, command in commands()}
-    uses = Counter(entry for rows in described.values() for entry in rows.items())
+    uses = Counter(entry for rows in described.values() for entry in rows.items() if entry[0].startswith("-"))
     often = [entry for entry, count in uses.most_common() if count >= _SHARED]
     shared = dict(reversed(often))  # of several with one name, the most used
+    groups = {row: group for path, command in commands() for row, group in _groups(command, described[path]).items()}
+    names = [name for name, row in uses if shared.get(name) == row]
+    by_group = {group: [name for name in names if groups[shared[name]] == group] for group in GROUPS}
+    long = [(described[path], _most_used(command)) for path, command in commands() if command.is_long]
+    always = {
+        name for name in names if all(name in most_used for rows, most_used in long if rows.get(name) == shared[name])
+    }
     parts = ["# Command line", cleaned(_app().help or ""), _HELP, _REPEATED]
     parts += ["## Options of many commands", "Described here once; each command lists below its table which it has."]
-    groups = {row: group for path, command in commands() for row, group in _groups(command, described[path]).items()}
-    parts.append(_table({name: row for name, row in uses if shared.get(name) == row}.values(), groups))
-    parts += [_command(path, command, described[path], shared) for path, command in commands()]
+    rows = {(_bold if name in always else str)(shared[name]): groups[shared[name]] for name in names}
+    parts.append(_table(rows, rows))
+    for path, command in commands():
+        common = {name for name, row in described[path].items() if shared.get(name) == row}
+        most_used = _most_used(command) if command.is_long else set()
+        alone = {name: row for name, row in described[path].items() if name not in common}
+        parts.append(_command(path, command, alone, most_used))
+        if common:
+            parts.append(f"Also [shared](#options-of-many-commands): {_listed(common, by_group, most_used - always)}.")
     return "\n\n".join(parts) + "\n"
 
 
@@ -68,21 +83,42 @@ def _below(path: str, command: Any) -> Iterator[tuple[str, Any]]:
         yield path, command
 
 
-def _command(path: str, command: Any, rows: dict[str, str], shared: dict[str, str]) -> str:
+def _command(path: str, command: Any, rows: dict[str, str], most_used: set[str]) -> str:
+    """What it does, with examples, and the options that it alone has."""
     arguments = [one for one in command.params if one.param_type_name == "argument"]
-    options = ["[options]"] if len(rows) > len(arguments) else []
-    usage = " ".join([path, *(_usage(one) for one in arguments), *options])
-    lines = [f"## {path}\n", f"```\n{usage}\n```\n", cleaned(command.help or "")]
-    lines.append(_examples(getattr(command, "epilog", None) or ""))
+    options = ["[options]"] if len(command.params) > len(arguments) else []
+    usage = f"```\n{' '.join([path, *(_usage(one) for one in arguments), *options])}\n```"
+    parts = [f"## {path}", usage if arguments else "", cleaned(command.help or "")]
+    parts.append(_examples(getattr(command, "epilog", None) or ""))
     groups = _groups(command, rows) if command.is_long else {}
-    if alone := [row for name, row in rows.items() if shared.get(name) != row]:
-        lines.append(_table(alone, groups))
-    ordered = sorted(rows.items(), key=lambda entry: GROUPS.index(groups.get(entry[1], GROUPS[0])))
-    if common := [f"`{name}`" for name, row in ordered if shared.get(name) == row]:
-        lines.append(f"Also [shared](#options-of-many-commands): {', '.join(common)}.")
-    if command.is_long:
-        lines.append(f"`--help` lists {', '.join(f'`{flag.opts[-1]}`' for flag in command.common_flags)}.")
-    return "\n\n".join(line.strip("\n") for line in lines if line)
+    written = {_bold(row) if name in most_used else row: groups.get(row, "") for name, row in rows.items()}
+    return "\n\n".join(part.strip("\n") for part in [*parts, _table(written, written) if rows else ""] if part)
+
+
+def _most_used(command: Any) -> set[str]:
+    """What the short help of a long command lists."""
+    return {flag.opts[-1] for flag in command.common_flags}
+
+
+def _listed(common: set[str], by_group: dict[str, list[str]], most_used: set[str]) -> str:
+    """The shared options of a command, by their group where it has nearly all of it."""
+    parts = []
+    for group, names in by_group.items():
+        present, absent = [name for name in names if name in common], [name for name in names if name not in common]
+        if len(present) > len(absent) + 2:
+            most = ", ".join(f"**`{name}`**" for name in present if name in most_used)
+            but = ", ".join(f"`{name}`" for name in absent)
+            parts.append(f"all of *{group}*{but and f' but {but}'}{most and f' (most used: {most})'}")
+        else:
+            parts += [f"**`{name}`**" if name in most_used else f"`{name}`" for name in present]
+    return ", ".join(parts)
+
+
+def _bold(row: str) -> str:
+    """The row of an option that ``--help`` lists."""
+    flags, separator, rest = row.removeprefix("| ").partition(" |")
+    bold = re.sub(r"`(-[^`]+)`", r"**`\1`**", flags)
+    return f"| {bold}{separator}{rest}"
 
 
 def _table(rows: Iterable[str], groups: dict[str, str]) -> str:
@@ -90,14 +126,14 @@ def _table(rows: Iterable[str], groups: dict[str, str]) -> str:
     lines, listed = list(_HEAD), list(rows)
     for group in ("", *GROUPS):
         members = [row for row in listed if groups.get(row, "") == group]
-        lines += [f"| **{group}** | | | |"] if group and members else []
+        lines += [f"| *{group}* | |"] if group and members else []
         lines += members
     return "\n".join(lines)
 
 
 def _groups(command: Any, rows: dict[str, str]) -> dict[str, str]:
     """The line that describes an option → what the option is for."""
-    return {rows[flag.opts[-1]]: group_of(flag) for flag in command.flags}
+    return {rows[flag.opts[-1]]: group_of(flag) for flag in command.flags if flag.opts[-1] in rows}
 
 
 def _rows(command: Any) -> dict[str, str]:
@@ -123,22 +159,24 @@ def _usage(argument: Any) -> str:
 
 
 def _row(parameter: Any, kind: Any) -> str:
-    if parameter.param_type_name == "argument":
+    is_argument = parameter.param_type_name == "argument"
+    if is_argument:
         # Markdown has no way to write | as code inside a table that every renderer understands.
         name = cell(_word(parameter)) if "|" in _word(parameter) else f"`{_word(parameter)}`"
     else:
         name = ", ".join(f"`{one}`" for one in [*parameter.opts, *parameter.secondary_opts])
-    value = "" if kind is bool else (parameter.metavar or value_word(kind))
-    return f"| {name} | {cell(value)} | {_default(parameter)} | {cell(cleaned(parameter.help or ''))} |"
+    value = "" if is_argument or kind is bool else cell(parameter.metavar or value_word(kind))
+    text = f"{cell(cleaned(parameter.help or ''))} {_default(parameter)}"
+    return f"| {f'{name} {value}'.strip()} | {text.strip()} |"
 
 
 def _default(parameter: Any) -> str:
     if parameter.required:
-        return "**required**"
+        return "[required]"
     value = parameter.default.value if isinstance(parameter.default, enum.Enum) else parameter.default
     if isinstance(value, list):  # how a flag with a single value is read, to refuse a second one
         value = ", ".join(map(str, value))
-    return "" if value is None or isinstance(value, bool) or value in ((), []) else f"`{value}`"
+    return "" if value is None or isinstance(value, bool) or value in ((), []) else f"[default: `{value}`]"
 
 
 def _word(argument: Any) -> str:

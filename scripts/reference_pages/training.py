@@ -12,16 +12,12 @@ from crosslens.train import (
     FEATURE_SETS,
     LOSSES,
     MODELS,
-    PublishedRow,
-    RecipeGroup,
-    TrainingRecipe,
     TrainingSettings,
     load_training_recipe,
     named_losses,
     recipe_groups,
     recipe_names,
     settings_of,
-    tables_of,
 )
 from reference_pages.markdown import cell
 from reference_pages.registries import split_parameters
@@ -41,18 +37,21 @@ models and feature sets through the entry-point groups `crosslens.losses`, `cros
 RECIPES = """## Recipes
 
 `crosslens train --list` prints these, `crosslens train --list "f30k soft"` those that the words describe. Names begin
-with the data: `flickr8k` for a folder as [described](../how-to/train.md#data), `f30k` and `coco` for precomputed region
-features (`precomp`), `imp` for pairs of pictures and captions. `-sam-` is equation 7 of FIVE, `-released-` what its
-published code computes ([differences](../explanation/adaptive-margins.md)), `-alone` is without the triplet loss, `-5k`
-measures on `testall`."""
+with the data: `flickr8k` for a folder as [described](../how-to/train.md#data) with features of EfficientNet-lite0,
+`f30k` and `coco` for precomputed region features (`precomp`), `imp` for pairs of pictures and captions, evaluated on
+IMP. `-sam-` is equation 7 of FIVE, `-released-` what its published code computes
+([differences](../explanation/adaptive-margins.md)), `-alone` is without the triplet loss, `-5k` measures on
+`testall`."""
 
 ROWS = """## Rows of papers
 
 FIVE is *Is an Image Worth Five Sentences?* (Biten et al., 2022), IMP *Image Polysemy* (appendix E). Figures are as
 printed: Nsum is of NCS with SPICE, Nsum(N) without the images' own captions. What the papers leave open, and what
 differs here, is among the [deviations](../deviations.md). The CLIP rows of IMP are not trained. IMP's figures are of
-its own test images: train, then evaluate the model there; 100K, 500K and 5M are the pairs in the data folder. The last
-column is the same model, loss and settings for Flickr8k; fractions are flags there, too. The figures of
+its own test images: train, then evaluate the model there; 100K, 500K and 5M are the pairs in the data folder.
+
+With `flickr8k-` in place of `f30k-`, `coco-` or `imp-` and without `-5k` a name is the same model, loss and settings
+for Flickr8k; fractions are flags there, too. The figures of
 [SAM on the models of FIVE](../results/training-flickr8k.md#sam-on-the-models-of-five) are of other recipes:
 `flickr8k-cvse`, `flickr8k-sgr` and `flickr8k-vsrn`, whose rates and lengths suit these features, with the losses of the
 rows."""
@@ -68,7 +67,7 @@ def training() -> str:
     parts = [
         INTRO,
         RECIPES,
-        *map(_group, recipe_groups()),
+        _recipes(),
         _rows(),
         "## Settings of `[training]`\n\n" + "\n".join(["| setting | default | |", "|---|---|---|", *settings]),
         _section("Feature sets: `[data]`", FEATURE_SETS),
@@ -79,27 +78,43 @@ def training() -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def _group(group: RecipeGroup) -> str:
-    rows = [f"| `{recipe.name}` | {cell(recipe.about)} | {tables_of(recipe)} |" for recipe in group.recipes]
-    return "\n".join([f"### {group.title}\n", "| name | | rows of |", "|---|---|---|", *rows])
+def _recipes() -> str:
+    """What recipes do, each said once of all the data that it is there for."""
+    data: dict[tuple[str, str], list[str]] = {}
+    for group in recipe_groups():
+        for recipe in group.recipes:
+            prefix, _, name = recipe.name.partition("-")
+            data.setdefault((name, recipe.about), []).append(prefix)
+    rows = [f"| `{', '.join(prefixes)}` | `-{name}` | {cell(about)} |" for (name, about), prefixes in data.items()]
+    return "\n".join(["| data | name | |", "|---|---|---|", *rows])
 
 
 def _rows() -> str:
-    """Every row of a paper, in the order of its tables, with the command that repeats it."""
-    published = [
-        (row, load_training_recipe(name)) for name in recipe_names() for row in load_training_recipe(name).published
-    ]
-    rows = [_published(row, recipe) for row, recipe in sorted(published, key=lambda pair: pair[0].table)]
-    head = ["| table | row | `crosslens train …` | published | on Flickr8k |", "|---|---|---|---|---|"]
-    return "\n\n".join([ROWS, "\n".join([*head, *rows])])
-
-
-def _published(row: PublishedRow, recipe: TrainingRecipe) -> str:
-    figures = ", ".join(f"{name} {value:g}" for name, value in row.figures.items())
-    name = recipe.name.removesuffix("-5k")
-    here = "flickr8k-" + name.partition("-")[2]
-    counterpart = f"`{here}`" if here in recipe_names() else ""
-    return f"| {row.table} | {row.row} | `{' '.join([recipe.name, row.flags]).strip()}` | {figures} | {counterpart} |"
+    """Every row of a paper, by its tables, with the command that repeats it; figures that two tables print, once."""
+    published = sorted(
+        (
+            (row, recipe)
+            for name in recipe_names()
+            for recipe in [load_training_recipe(name)]
+            for row in recipe.published
+        ),
+        key=lambda pair: pair[0].table,
+    )
+    tables: dict[tuple[str, str, tuple[tuple[str, float], ...]], list[str]] = {}
+    for row, recipe in published:
+        command = f"`{' '.join([recipe.name, row.flags]).strip()}`"
+        tables.setdefault((row.row, command, tuple(row.figures.items())), []).append(row.table)
+    by_paper: dict[tuple[str, tuple[str, ...]], list[str]] = {}
+    for (row_name, command, figures), names in tables.items():
+        paper = names[0].partition(" ")[0]
+        where = " and ".join([names[0].removeprefix(f"{paper} Table "), *(name.split()[2] for name in names[1:])])
+        cells = [where, row_name, command, *(f"{value:g}" for _, value in figures)]
+        by_paper.setdefault((paper, tuple(name for name, _ in figures)), []).append(f"| {' | '.join(cells)} |")
+    written = []
+    for (paper, metrics), lines in by_paper.items():
+        head = [f"{paper} Table", "row", "`crosslens train …`", *metrics]
+        written.append("\n".join([f"| {' | '.join(head)} |", "|---" * len(head) + "|", *lines]))
+    return "\n\n".join([ROWS, *written])
 
 
 def _named_losses() -> str:
