@@ -190,13 +190,12 @@ def with_sam(recipe: TrainingRecipe, sampling: str, tau: float, weight: float, *
 
 
 def table_2_cells() -> dict[tuple[str, str, float], list[Cell]]:
-    """Of every model, loss and share of the data in FIVE's Table 2, and of VSE++."""
+    """Of every model, loss and share of the data in FIVE's Table 2."""
     rows: dict[tuple[str, str], TrainingRecipe] = {}
     for model, recipe in paper_models().items():
         rows[model, ""] = recipe
         for tau, weight in ((PUBLISHED_TAU, PUBLISHED_WEIGHT), (3.0, 1.0)):
             rows[model, f" + SAM, τ {tau:g}, weight {weight:g}"] = with_sam(recipe, "random", tau, weight)
-    rows["VSE++", ""], rows["VSE++", " + SAM, τ 3, weight 1"] = map(load_training_recipe, (FIXED, ADAPTIVE[0]))
     return {
         (*row, fraction): cells_of(recipe, FEWER_SEEDS, fraction)
         for fraction in FRACTIONS
@@ -218,14 +217,12 @@ def cvse_cells() -> dict[tuple[str, float, bool, float], list[Cell]]:
 
 
 def sampling_cells() -> dict[tuple[str, str], list[Cell]]:
-    """Of every model and sampling on a tenth of the images; VSE++ with its own τ and weight."""
+    """Of every model and sampling on a tenth of the images."""
     recipes = {
         (model, sampling): with_sam(recipe, sampling, PUBLISHED_TAU, PUBLISHED_WEIGHT) if sampling else recipe
         for model, recipe in paper_models().items()
         for sampling in ("", *SAMPLINGS)
     }
-    names = {"": FIXED, **dict(zip(SAMPLINGS, ADAPTIVE, strict=True))}
-    recipes |= {("VSE++", sampling): load_training_recipe(name) for sampling, name in names.items()}
     return {row: cells_of(recipe, FEWER_SEEDS, STUDIED) for row, recipe in recipes.items()}
 
 
@@ -238,11 +235,11 @@ def table_2(figures: Figures) -> str:
         sums = (compared_text(figures, own, base, metric) for metric in ("Rsum", "Nsum[spice]"))
         columns = [text for part, total in zip(parts, sums, strict=True) for text in (*part, total)]
         printed = published_text(model, losses, fraction)
-        rows.append((f"{fraction:.0%}", f"{model}{losses}", str(len(figures.values(own, "Rsum"))), *columns, printed))
+        rows.append((f"{fraction:.0%}", f"{model}{losses}", *columns, printed))
     recalls, scores = (
         [name.replace("Hit", "R").replace("NCS[spice]", "N") for name in names] for names in (R_AT_K, N_AT_K)
     )
-    header = ("images", "model", "seeds", *recalls, "Rsum", *scores, "Nsum", "FIVE: Rsum, Nsum")
+    header = ("images", "model", *recalls, "Rsum", *scores, "Nsum", "FIVE: Rsum, Nsum")
     return markdown(Grid(header, tuple(rows), "rl" + "r" * (len(header) - 2)))
 
 
@@ -260,7 +257,7 @@ def sampling_and_tau(samplings: Sequence[str]) -> Callable[[Figures], str]:
     """As FIVE's Table 4 (soft) or 5 (random and hard): a row per τ, sampling, and whether the triplet loss is kept."""
 
     def table(figures: Figures) -> str:
-        cells, vse, rows = cvse_cells(), tau_cells(), []
+        cells, rows = cvse_cells(), []
         for sampling in samplings:
             for tau in TAUS:
                 for kept in (True, False):
@@ -269,23 +266,22 @@ def sampling_and_tau(samplings: Sequence[str]) -> Callable[[Figures], str]:
                         for fraction in FRACTIONS
                         for metric in FIVE_SUMS
                     ]
-                    other = mean_text(figures.values(vse[sampling, tau, kept], "Rsum"))
-                    rows.append((f"{tau:g}", SHORT[sampling], "✓" if kept else "✗", *own, other))
+                    rows.append((f"{tau:g}", SHORT[sampling], "✓" if kept else "✗", *own))
         sums = [f"{fraction:.0%}: {name}" for fraction in FRACTIONS for name in FIVE_SUMS.values()]
-        header = ("τ", "S", "T", *sums, f"VSE++, {STUDIED:.0%}: Rsum")
+        header = ("τ", "S", "T", *sums)
         return markdown(Grid(header, tuple(rows), "rll" + "r" * (len(header) - 3)))
 
     return table
 
 
 def sampling_table(figures: Figures) -> str:
-    """A row per model, a column per sampling: Rsum, and its difference from the model without SAM."""
-    cells = sampling_cells()
+    """A row per model, a column per sampling that Table 2 does not have: Rsum, and its difference without SAM."""
+    cells, samplings = sampling_cells(), SAMPLINGS[1:]
     rows = [
-        (model, *(compared_text(figures, cells[model, name], cells[model, ""], "Rsum") for name in ("", *SAMPLINGS)))
+        (model, *(compared_text(figures, cells[model, name], cells[model, ""], "Rsum") for name in samplings))
         for model in dict.fromkeys(model for model, _ in cells)
     ]
-    return markdown(Grid(("model", "without SAM", *SAMPLINGS), tuple(rows), "lrrrr"))
+    return markdown(Grid(("model", *samplings), tuple(rows), "lrr"))
 
 
 def chance_rsum() -> float:
@@ -293,59 +289,6 @@ def chance_rsum() -> float:
     texts = TEST_IMAGES * CAPTIONS
     missed = (comb(texts - CAPTIONS, k) / comb(texts, k) for k in (1, 5, 10))
     return sum(100 * (1 - share) for share in missed) + sum(100 * k / TEST_IMAGES for k in (1, 5, 10))
-
-
-def findings(figures: Figures) -> str:
-    """What the tables of FIVE's models say, with their cells; a test checks that the sentences hold."""
-    cells, by_tau, by_model = table_2_cells(), cvse_cells(), sampling_cells()
-    published, milder = f" + SAM, τ {PUBLISHED_TAU:g}, weight {PUBLISHED_WEIGHT:g}", " + SAM, τ 3, weight 1"
-
-    def at(model: str, losses: str = "", metric: str = "Rsum") -> tuple[str, ...]:
-        return tuple(
-            compared_text(figures, cells[model, losses, fraction], cells[model, "", fraction], metric)
-            for fraction in FRACTIONS
-        )
-
-    def both(model: str, losses: str = "", metric: str = "Rsum") -> str:
-        return " and ".join(at(model, losses, metric))
-
-    def taus(sampling: str, fraction: float) -> str:
-        rows = (figures.values(by_tau[sampling, tau, True, fraction], "Rsum") for tau in TAUS)
-        return f"{sampling} {', '.join(map(mean_text, rows))}"
-
-    def sampled(model: str) -> str:
-        rows = (f"{name} {mean_text(figures.values(by_model[model, name], 'Rsum'))}" for name in SAMPLINGS[1:])
-        return ", ".join(rows)
-
-    points = (
-        f"**CVSE trains without SAM, and gains from it.** Rsum {both('CVSE')} without SAM; {both('CVSE', milder)} with "
-        f"τ 3 and weight 1; {both('CVSE', published)} with the published τ 6 and weight 5. On 25 % that is less, "
-        f"and with τ 6 within the spread of seeds; Nsum gains on both: {both('CVSE', milder, 'Nsum[spice]')} with τ 3, "
-        f"{both('CVSE', published, 'Nsum[spice]')} with τ 6.",
-        "**SGR and VSRN with the hardest negatives fail, and SAM with weight 5 rescues them.** A random order has Rsum "
-        f"{chance_rsum():.1f}; SGR without SAM stays there ({both('SGR')}), VSRN learns little ({both('VSRN')}). With "
-        f"τ 6 and weight 5 SGR reaches {both('SGR', published)}, VSRN {both('VSRN', published)}. The paper's own SGR "
-        f"on a tenth of Flickr30k, {published_text('SGR', '', STUDIED).split(',')[0]} with as many test images and "
-        "captions, is hardly above a random order, either. Most of such a gain is the rescue from an optimisation that "
-        "failed.",
-        f"**A loss that trains gets about as far without SAM.** InfoNCE alone has {both('SGR, InfoNCE')} with SGR, "
-        f"which is above the rescued rows, and {both('VSRN, InfoNCE')} with VSRN, which is little below them.",
-        f"**τ 3 and weight 1 do not rescue**: with the hardest negatives SGR is at {both('SGR', milder)}, VSRN at "
-        f"{both('VSRN', milder)}, so on 25 % it is below VSRN without SAM.",
-        "**With InfoNCE, which trains by itself, the gain is moderate, as with CVSE.** VSRN: "
-        f"{both('VSRN, InfoNCE', milder)} with τ 3 and weight 1, {both('VSRN, InfoNCE', published)} with τ 6 and "
-        f"weight 5. SGR gains Rsum on 25 % with τ 3 and weight 1 alone: {both('SGR, InfoNCE', milder)}; with τ 6 and "
-        f"weight 5 it has {both('SGR, InfoNCE', published)}.",
-        f"**On a tenth, random negatives with a small τ are best.** CVSE with τ 3, 5 and 10: {taus('random', 0.1)}; "
-        f"{taus('soft', 0.1)}; {taus('hard', 0.1)}; without SAM {at('CVSE')[0]}. With τ 10 all three are within that "
-        f"spread. On 25 % with weight 5 the order is less clear: {taus('random', 0.25)}; {taus('soft', 0.25)}; "
-        f"{taus('hard', 0.25)}; without SAM {at('CVSE')[1]}. Only random negatives with τ 5 are more than 5 above it.",
-        "**Hard and soft negatives rescue nothing.** With the hardest negatives SGR has "
-        f"{sampled('SGR')}, VSRN {sampled('VSRN')}. With InfoNCE they lower SGR ({sampled('SGR, InfoNCE')}; without "
-        f"SAM {at('SGR, InfoNCE')[0]}) and do not help VSRN ({sampled('VSRN, InfoNCE')}; without SAM "
-        f"{at('VSRN, InfoNCE')[0]}).",
-    )
-    return "\n".join(f"- {point}" for point in points)
 
 
 def plain_mean(series: Sequence[float]) -> str:
@@ -358,8 +301,8 @@ def model_table(figures: Figures) -> str:
     rows = []
     for name, cells in model_cells().items():
         columns = [figures.values(cells, metric) for metric in MODEL_FIGURES]
-        rows.append((f"`{name}`", str(len(columns[0])), *map(mean_text, columns)))
-    header = ("recipe", "seeds", *MODEL_FIGURES)
+        rows.append((f"`{name}`", *map(mean_text, columns)))
+    header = ("recipe", *MODEL_FIGURES)
     return markdown(Grid(header, tuple(rows), "l" + "r" * (len(header) - 1)))
 
 
@@ -395,8 +338,6 @@ def confirmed_cells() -> dict[str, list[Cell]]:
     # With a tiny τ every margin is the largest one: a fixed margin of the mean size of SAM's, with its sampling.
     unadapted = replace(base, name="random-margin", losses=(triplet(), sam(tau=1e-3, largest=0.84)))
     recipes = {
-        "triplet, margin 0.2": base,
-        "triplet + SAM random": load_training_recipe(ADAPTIVE[0]),
         "triplet + margin 0.84 against random negatives": unadapted,
         BEST: load_training_recipe("flickr8k-vse-infonce-sam"),
     }
@@ -406,7 +347,7 @@ def confirmed_cells() -> dict[str, list[Cell]]:
 def confirmation(figures: Figures) -> str:
     """Those rows on the test images, each with its difference from the fixed margin."""
     cells = confirmed_cells()
-    fixed = next(iter(cells.values()))
+    fixed = cells_of(load_training_recipe(FIXED), SEEDS, STUDIED)
     rows = [
         (label, *(compared_text(figures, own, fixed, metric) for metric in MARGIN_FIGURES))
         for label, own in cells.items()
@@ -446,7 +387,6 @@ PARTS: dict[str, tuple[Callable[[], Mapping[Any, list[Cell]]], Callable[[Figures
     "five-table-4": (cvse_cells, sampling_and_tau(("soft",))),
     "five-table-5": (cvse_cells, sampling_and_tau(("random", "hard"))),
     "five-sampling": (sampling_cells, sampling_table),
-    "five-findings": (table_2_cells, findings),
 }
 
 
