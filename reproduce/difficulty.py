@@ -30,7 +30,7 @@ from crosslens.analyze import (
     measure_stability,
 )
 from crosslens.core.rendering import Grid
-from hardest import hardest, hardest_table, kinds_table, others
+from hardest import hardest, kinds_table, others
 from pages import markdown, update_page
 from panel import Array, Data, Judged, figures
 from panel_levels import LEVELS, SEED, WEAKEST, Study, studies_of
@@ -112,15 +112,16 @@ def kappa_table(studies: Sequence[Study]) -> str:
 
 
 def left_out_table(study: Study) -> str:
-    """What changes without each one of the members, from all of them, and from those without the weakest."""
+    """What changes without the weakest of all members, and without each one of the others."""
+    everybody, voting = (measure_left_out(study.levels(members)) for members in list(VARIANTS.values())[:2])
     rows = []
-    for variant in list(VARIANTS)[:2]:
-        for found in measure_left_out(study.levels(VARIANTS[variant])):
-            name = f"{found.model} ({found.role})" if found.role else found.model
-            shares = [percent(found.shares[level]) for level in LEVELS]
-            rows.append((variant, name, percent(found.matches), percent(found.changed), f"{found.kappa:.2f}", *shares))
-    header = ("who votes", "left out", "accepts, %", "changed, %", "κ", *(f"{name}, %" for name in LEVELS))
-    return markdown(Grid(header, tuple(rows), "ll" + "r" * 6))
+    for left_out, panel in [*((one, " of all members") for one in everybody if one.role == "weakest"),
+                            *((one, "") for one in voting)]:  # fmt: skip
+        name = f"{left_out.model} ({left_out.role}{panel})" if left_out.role else left_out.model
+        shares = [percent(left_out.shares[level]) for level in LEVELS]
+        rows.append((name, percent(left_out.changed), f"{left_out.kappa:.2f}", *shares))
+    header = ("left out", "changed, %", "κ", *(f"{name}, %" for name in LEVELS))
+    return markdown(Grid(header, tuple(rows), "l" + "r" * 5))
 
 
 # By category
@@ -193,21 +194,19 @@ def by_level(study: Study) -> CategoryResults:
 
 
 def retrieval_table(study: Study, direction: str) -> str:
-    """Hit@5 with both denominators and the median rank, by level."""
-    found = by_level(study)
-    header = ("member", "Hit@5", *(f"{name}, of all" for name in LEVELS), *(f"{name}, of its own" for name in LEVELS),
-              "MedR", *(f"{name}" for name in LEVELS))  # fmt: skip
+    """Hit@5 of the queries with a caption of a level, and the median rank, by level."""
+    results = by_level(study)
+    header = ("member", *(f"Hit@5, {name}" for name in LEVELS), "MedR", *LEVELS)
     rows = []
     for member in study.judged:
 
         def value(metric: str, level: str, denominator: str | None, member: str = member) -> float:
-            return found.value(member, metric, level, direction=direction, denominator=denominator)
+            return results.value(member, metric, level, direction=direction, denominator=denominator)
 
-        hits = [value("Hit@5", "total", None)]
-        hits += [value("Hit@5", level, way) for way in ("all", "category") for level in LEVELS]
+        hits = [value("Hit@5", level, "category") for level in LEVELS]
         ranks = [value("MedR[all]", "total", None), *(value("MedR[all]", level, "category") for level in LEVELS)]
         rows.append((member, *map(percent, hits), *(f"{rank:,.0f}" for rank in ranks)))
-    return markdown(Grid(header, tuple(rows), "l" + "r" * 11))
+    return markdown(Grid(header, tuple(rows), "l" + "r" * 7))
 
 
 def crowd_answers(study: Study, folder: Path) -> pl.DataFrame:
@@ -287,7 +286,6 @@ def tables_of(studies: Sequence[Study], folder: Path) -> dict[str, str]:
             f"retrieval-t2i-{study.key}": retrieval_table(study, "t2i"),
             f"retrieval-i2t-{study.key}": retrieval_table(study, "i2t"),
             f"filter-{study.key}": filter_table(study),
-            f"hardest-{study.key}": hardest_table(study),
         }
     flickr = studies[0]
     return tables | {

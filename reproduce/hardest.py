@@ -53,13 +53,3 @@ def kinds_table(studies: Sequence[Study]) -> str:
     counts = [count_kinds(captions) for captions in looked_at.values()]
     rows = [(kind, *(str(own.get(kind, 0)) for own in counts)) for kind in KINDS if any(kind in own for own in counts)]
     return markdown(Grid(("what the caption is", *looked_at), tuple(rows), "l" + "r" * len(counts)))
-
-
-def hardest_table(study: Study) -> str:
-    """The hardest pairs: how far below the thresholds they are, and what they are."""
-    seen = notes()
-    rows = []
-    for row in hardest(study).to_dicts():
-        note = seen.get(row["caption"], {})
-        rows.append((f"`{row['caption']}`", f"{row['margin']:.2f}", note.get("kind", ""), note.get("note", "")))
-    return markdown(Grid(("caption", "margin", "kind", "what it is"), tuple(rows), "lrll"))
