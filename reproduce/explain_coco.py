@@ -34,7 +34,6 @@ from crosslens.explanations.overview import (
     explain_run,
     table_of_confusions,
     table_of_correlations,
-    table_of_rules,
     table_of_totals,
 )
 from crosslens.explanations.run_comparison import OverviewComparison, compare_overviews
@@ -44,9 +43,8 @@ from pages import markdown, real_data, update_page
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "results" / "explain-coco.md"
 SETS = {"coco_val2017": ".gz", "coco_val2017_1k": ""}
-TABLE = ("CA", "NonCommonSimilarity", "CE", "SD[binary]", "object_hit", "object_miss", "matched_synsets", "wrong_count")
-HEADER = ("model", "CA, %", "concept similarity", "CE", "SD, %", "objects hit", "objects missed", "matched synsets, %",
-          "wrong counts, %")  # fmt: skip
+TABLE = ("CA", "NonCommonSimilarity", "CE", "SD[binary]", "matched_synsets", "wrong_count")
+HEADER = ("model", "CA, %", "concept similarity", "CE", "SD, %", "matched synsets, %", "wrong counts, %")
 SHOWN = 12
 TWO_SETS = 400
 """Photos that are evaluated with two text sets."""
@@ -125,14 +123,9 @@ def metric_table(found: dict[str, Overview], scope: str) -> str:
     rows = []
     for model, one in found.items():
         own = {row["metric"]: row for row in one.metrics.filter(pl.col("scope") == scope).to_dicts()}
-        rows.append((model, *(cell(metric, own[metric]) for metric in TABLE)))
+        rows.append((model, *(str(concept_figure(metric, own[metric])) for metric in TABLE)))
         rows.append(("… skipped", *(f"{own[metric]['undefined']:,}" for metric in TABLE)))
     return markdown(Grid(HEADER, tuple(rows), "l" + "r" * len(TABLE)))
-
-
-def cell(metric: str, row: dict[str, float]) -> str:
-    """Totals for what the paper counts in all, means for the others."""
-    return f"{row['total']:,.0f}" if metric in ("object_hit", "object_miss") else str(concept_figure(metric, row))
 
 
 def cause_table(found: dict[str, Overview]) -> str:
@@ -184,22 +177,19 @@ def compared_tables(found: OverviewComparison) -> str:
 
 def tables_of(name: str, dataset: cl.Dataset, found: dict[str, Overview]) -> dict[str, str]:
     """Every block of the page that one set fills."""
-    short = "all" if name == "coco_val2017" else "1k"
+    if name == "coco_val2017_1k":
+        return {"1k-failures": failure_line(dataset, found)}
     tables = {
-        f"{short}-failures": failure_line(dataset, found),
-        f"{short}-metrics": metric_table(found, "all"),
-        f"{short}-informed": metric_table(found, "query"),
-        f"{short}-totals": total_table(found),
-        f"{short}-causes": cause_table(found),
-        f"{short}-numbers": number_table(found),
+        "all-failures": failure_line(dataset, found),
+        "all-metrics": metric_table(found, "all"),
+        "all-informed": metric_table(found, "query"),
+        "all-totals": total_table(found),
+        "all-causes": cause_table(found),
+        "all-numbers": number_table(found),
     }
-    if short == "1k":
-        return tables
     first, second = found.values()
     for key, one in zip(("first", "second"), (first, second), strict=True):
         tables[f"atlas-{key}"] = markdown_table(table_of_confusions(one.confusions, SHOWN))
-        tables[f"asked-{key}"] = markdown_table(table_of_confusions(one.query_confusions, SHOWN))
-        tables[f"rules-{key}"] = markdown_table(table_of_rules(one.rules, SHOWN))
         tables[f"correlations-{key}"] = markdown_table(table_of_correlations(one))
     tables["compared"] = compared_tables(compare_overviews(first, second))
     tables["notes"] = "\n".join(f"- {note}" for note in first.notes)
