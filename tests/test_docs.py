@@ -146,6 +146,20 @@ def test_the_readme_is_short_and_has_its_parts() -> None:
     assert set(mentioned) <= {path.split()[1] for path in COMMANDS} | {"COMMAND"}
 
 
+# The map
+
+
+def test_the_map_names_every_package_and_only_files_that_exist() -> None:
+    page, source = (DOCS / "architecture.md").read_text(encoding="utf-8"), ROOT / "src" / "crosslens"
+    folders = [ROOT / name for name in ("src", "tests", "docs", "examples")]
+    files = [path.relative_to(ROOT).as_posix() for folder in folders for path in (folder, *folder.rglob("*"))]
+    mentioned = set(re.findall(r"`([\w./-]+(?:\.pyi?|\.toml|\.txt|/))`", page))
+    assert len(mentioned) > 100
+    assert not [name for name in mentioned if not any(f"/{file}/".endswith(f"/{name.rstrip('/')}/") for file in files)]
+    packages = {path.parent.name for path in source.glob("*/__init__.py")}
+    assert packages == set(re.findall(r"^\| `(\w+)/` \|", page, re.MULTILINE))
+
+
 # Commands that pages tell people to type
 
 
