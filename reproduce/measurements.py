@@ -8,7 +8,7 @@ so that all measurements together take about half an hour on two cores.
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -409,6 +409,6 @@ def recos_scenes(data: Path) -> Figures:
 
 def by_task(run: cl.Run, metric: str) -> str:
     """Hit@1 of every task, the easiest first."""
-    groups: Mapping[str, cl.MetricValues] = cl.by(run, "task", metric, resamples=0).values[metric]
+    groups = cl.group_metrics(run, "task", metric, resamples=0).values[metric]
     ordered = sorted(groups, key=lambda task: (-groups[task].mean, task))
     return "`tiny`, v1: " + ", ".join(f"{task} {percent(groups[task].mean)}" for task in ordered)

@@ -23,6 +23,7 @@ from typing import TypeVar
 import numpy as np
 
 import crosslens as cl
+from crosslens.analyze import find_missing_positives
 from crosslens.analyze.agreement import HumanAgreement, pair_similarity
 from crosslens.cli.console import progress_bar
 from crosslens.core.errors import CrosslensError
@@ -166,7 +167,7 @@ def missing_table(data: Path, phis: list[str]) -> dict[str, str]:
     pairs = positives = 0
     for phi in phis:
         found = attempt(
-            phi, partial(cl.missing_positives, dataset, phi, verified=people, most=1000, progress=progress_bar())
+            phi, partial(find_missing_positives, dataset, phi, verified=people, most=1000, progress=progress_bar())
         )
         if found is None or found.verification is None:
             continue

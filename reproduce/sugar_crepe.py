@@ -17,7 +17,14 @@ from typing import Any
 import numpy as np
 
 import crosslens as cl
-from crosslens.analyze import HardNegativesResult, accuracy, category_label, compare_hard_negatives, load_hard_negatives
+from crosslens.analyze import (
+    HardNegativesResult,
+    accuracy,
+    category_label,
+    compare_hard_negatives,
+    load_hard_negatives,
+    score_hard_negatives,
+)
 from crosslens.cli.console import progress_bar
 from crosslens.core.rendering import Grid, percent
 from crosslens.encode import Cache, Encoder, encode_texts
@@ -87,11 +94,11 @@ def results(data: Path) -> list[HardNegativesResult]:
         texts = encode_texts(encoder, cases.dataset.texts, cache=cache, progress=progress_bar()).rows.astype(np.float64)
         images = cl.Embeddings.of(ridge.images(features), names)
         captions = cl.Embeddings.of(ridge.captions(texts), cases.dataset.caption_ids)
-        found.append(cl.hard_negatives(cases, images=images, captions=captions, name=name))
+        found.append(score_hard_negatives(cases, images=images, captions=captions, name=name))
         if len(found) == 1:  # what the captions alone give the same model away
             other = cl.Embeddings.of(np.roll(ridge.images(features), 1, axis=0), names)
-            wrong_photo = cl.hard_negatives(cases, images=other, captions=captions, name="L6, another photo")
-    return [*found, wrong_photo, cl.hard_negatives(cases, blind="shorter")]
+            wrong_photo = score_hard_negatives(cases, images=other, captions=captions, name="L6, another photo")
+    return [*found, wrong_photo, score_hard_negatives(cases, blind="shorter")]
 
 
 def table(found: list[HardNegativesResult]) -> str:

@@ -152,5 +152,5 @@ def test_scores_of_hard_negatives(tmp_path: Path) -> None:
     (tmp_path / "scores.csv").write_text(
         "case,caption,image,score\nreplace_obj/0,right,1,0.9\nreplace_obj/0,wrong,1,0.1\n"
     )
-    result = cl.hard_negatives(cases, scores=tmp_path / "scores.csv", resamples=0)
+    result = cl.analyze.score_hard_negatives(cases, scores=tmp_path / "scores.csv", resamples=0)
     assert result.cases["correct"].to_list() == [True]

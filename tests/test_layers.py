@@ -262,6 +262,13 @@ def test_public_names_are_of_their_package() -> None:
             assert name not in modules, f"{package.name}.{name} is a module and a public name"
 
 
+def test_public_names_are_those_of_the_definitions() -> None:
+    for stub in SOURCE.rglob("__init__.pyi"):
+        for node in ast.walk(ast.parse(stub.read_text(encoding="utf-8"))):
+            for alias in node.names if isinstance(node, ast.ImportFrom) else ():
+                assert alias.asname == alias.name, f"{stub.parent.name}: help and tracebacks say {alias.name}"
+
+
 def test_one_name_one_class() -> None:
     homes: dict[str, list[str]] = {}
     for module, file in modules_in(SOURCE).items():

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import ast
 import importlib.metadata
+import inspect
 import json
+import re
 import subprocess
 import sys
 import time
 import tomllib
+from operator import attrgetter
 from pathlib import Path
 
 import pytest
 import yaml
 
 import crosslens
+from crosslens.core.options import argument_helps
 
 ROOT = Path(__file__).resolve().parents[1]
 HEAVY = (
@@ -91,33 +95,44 @@ def test_citation() -> None:
 
 
 def test_public_names() -> None:
-    names = crosslens.__all__
-    assert len(set(names)) == len(names)
-    assert 15 <= len(names) <= 65, "the public surface is about 60 names: each one is a promise"
+    assert 30 <= len(crosslens.__all__) <= 45, "each one is a promise; what few programs need is in its package"
+    for name in crosslens.__all__:
+        value = getattr(crosslens, name)
+        assert value.__name__ == name, "help and tracebacks call it as it is defined"
+        assert (value.__doc__ or "").strip(), f"crosslens.{name} has no docstring"
+
+
+def test_all_packages_but_the_applications_are_attributes() -> None:
+    folders = {folder.parent.name for folder in (ROOT / "src" / "crosslens").glob("*/__init__.py")}
+    assert set(dir(crosslens)) - set(crosslens.__all__) == folders - {"cli", "web"}
+    assert python("import crosslens\nprint(crosslens.analyze.__name__)").strip() == "crosslens.analyze"
+    assert not {"crosslens.analyze", "numpy"} & loaded_by("import crosslens")
+    assert "numpy" not in loaded_by("import crosslens\ncrosslens.analyze")
+
+
+def test_every_parameter_of_a_public_function_is_documented() -> None:
+    """In the section ``Args`` of its docstring, which editors show."""
+    reference = (ROOT / "docs" / "reference" / "python.md").read_text(encoding="utf-8")
+    names = re.findall(r"^## ([\w.]+)$", reference, re.MULTILINE)  # those of packages, too, that pages call
+    assert set(names) > set(crosslens.__all__)
     for name in names:
-        assert not name.startswith("_") or name == "__version__"
-        assert getattr(crosslens, name) is not None
-    assert set(names) <= set(dir(crosslens))
+        value = attrgetter(name)(crosslens)
+        if inspect.isfunction(value):
+            assert argument_helps(value).keys() == inspect.signature(value).parameters.keys(), name
 
 
 def test_dir_shows_public_names_only() -> None:
     """In a fresh process, and once packages and names have been loaded, which sets attributes of the package."""
-    script = "import crosslens.core, crosslens.metrics, crosslens\ncrosslens.evaluate\nprint(*dir(crosslens))"
-    assert python(script).split() == sorted(crosslens.__all__)
+    script = "import crosslens.core, crosslens.cli, crosslens\ncrosslens.evaluate\nprint(*dir(crosslens))"
+    assert python(script).split() == dir(crosslens)
     assert not hasattr(crosslens, "lazy_names")
 
 
-def test_every_public_name_is_documented() -> None:
-    for name in crosslens.__all__:
-        value = getattr(crosslens, name)
-        if callable(value):
-            assert (value.__doc__ or "").strip(), f"crosslens.{name} has no docstring"
-
-
 def test_an_unknown_public_name_is_an_attribute_error() -> None:
-    with pytest.raises(AttributeError):
-        crosslens.no_such_name  # noqa: B018
-    assert not hasattr(crosslens, "no_such_name")
+    with pytest.raises(AttributeError, match="has no attribute 'evalute'") as raised:
+        crosslens.evalute  # noqa: B018
+    assert (raised.value.obj, raised.value.name) == (crosslens, "evalute"), "Python adds the nearest name"
+    assert not hasattr(crosslens, "evalute")
 
 
 def test_types_travel_with_the_package() -> None:

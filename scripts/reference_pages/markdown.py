@@ -17,6 +17,8 @@ def cleaned(text: str) -> str:
 
 def _terms(paragraph: str) -> str:
     lines = paragraph.splitlines()
+    if lines[0] == "Args:":
+        return "\n".join(re.sub(r"^    (\w+): ", r"- `\1`: ", line).replace("        ", "  ") for line in lines[1:])
     if not all(line.startswith("`") for line in lines) or not any(re.match(r"`[^`]+`  ", line) for line in lines):
         return paragraph
     return "\n".join(re.sub(r"^(`[^`]+`)\s+", r"- \1: ", line) for line in lines)

@@ -3,24 +3,37 @@
 from __future__ import annotations
 
 import inspect
+import re
+from operator import attrgetter
+from pathlib import Path
 from typing import Any
 
 import crosslens
-from crosslens.core import Registry
 from reference_pages.markdown import cell, cleaned, signature
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = ("README.md", "docs/*.md", "docs/how-to/*.md", "docs/explanation/*.md", "examples/*.ipynb")
+RESULTS = {"comparisons.Comparison", "comparisons.Leaderboard", "values.MetricValues"}
+"""Classes of packages that :func:`crosslens.compare`, ``leaderboard`` and ``evaluate`` return or hold."""
 
 
 def python_names() -> str:
-    """Signature and docstring of everything in ``crosslens.__all__``."""
-    names = [name for name in crosslens.__all__ if name != "__version__"]
-    lines = ["# Python", f"`import crosslens as cl` offers {len(names)} names; each is loaded when first used."]
-    lines += [f"## {name}\n\n{_described(name, getattr(crosslens, name))}" for name in names]
+    """Signature and docstring of everything in ``crosslens.__all__``, and of what pages call of its packages."""
+    names = crosslens.__all__
+    packages = ", ".join(f"`{name}`" for name in dir(crosslens) if name not in names)
+    text = "\n".join(page.read_text(encoding="utf-8") for pattern in PAGES for page in ROOT.glob(pattern))
+    called = {f"{package}.{name}" for package, name in re.findall(r"\bcl\.([a-z]+)\.([a-z_]+)\(", text)}
+    lines = [
+        "# Python",
+        f"`import crosslens as cl` offers {len(names)} names, and the packages that have more: {packages}. "
+        "Each is loaded when first used.",
+    ]
+    lines += [f"## {name}\n\n{_described(name, attrgetter(name)(crosslens))}" for name in names]
+    lines += [f"## {name}\n\n{_described(name, attrgetter(name)(crosslens))}" for name in sorted(called | RESULTS)]
     return "\n\n".join(lines) + "\n"
 
 
 def _described(name: str, value: Any) -> str:
-    if isinstance(value, Registry):
-        return f"The registry of {value.kind}s: iterate over it for their names and summaries, or look one up by name."
     parts = [] if _is_error(value) else [f"```python\n{signature(name, value)}\n```"]
     parts.append(cleaned(value.__doc__ or ""))
     if inspect.isclass(value) and not _is_error(value):

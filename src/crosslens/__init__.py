@@ -1,7 +1,8 @@
 """crosslens: how good is an image–text retrieval system, really?
 
-The public names are in ``__init__.pyi``. Each is imported when first used, so that ``import crosslens`` stays fast and
-never loads an optional package.
+What most programs need is here (``cl.evaluate``), the rest in the packages (``cl.analyze.score_hard_negatives``). Both
+are listed in ``__init__.pyi`` and imported when first used, so that ``import crosslens`` stays fast and never loads an
+optional package.
 """
 
 from crosslens.core import lazy_names

@@ -1,20 +1,5 @@
-from crosslens.analyze import (
-    assess_label_quality as label_quality,
-    category_results as category_results,
-    compare_scorers as compare_scorers,
-    dataset_discriminability as discriminability,
-    find_missing_positives as missing_positives,
-    measure_difficulty as difficulty,
-    measure_polysemy as polysemy,
-    read_difficulty as read_difficulty,
-    score_hard_negatives as hard_negatives,
-)
-from crosslens.comparisons import (
-    Comparison as Comparison,
-    Leaderboard as Leaderboard,
-    compare as compare,
-    leaderboard as leaderboard,
-)
+from crosslens.analyze import difficulty as difficulty, polysemy as polysemy
+from crosslens.comparisons import compare as compare, leaderboard as leaderboard
 from crosslens.core import CrosslensError as CrosslensError, InputError as InputError, load_plugin as load_plugin
 from crosslens.data import (
     describe as describe,
@@ -27,65 +12,61 @@ from crosslens.data import (
     write_run as write_run,
 )
 from crosslens.engine import use_engine as use_engine
-from crosslens.explanations import (
-    concept_metrics as concept_metrics,
-    find_counterfactual as counterfactual,
-    find_counterfactuals as counterfactuals,
-)
-from crosslens.metrics import METRICS as METRICS, metric as metric, parse_metrics as parse_metrics
+from crosslens.explanations import concept_metrics as concept_metrics
+from crosslens.metrics import metric as metric
 from crosslens.perturbations import perturb as perturb
 from crosslens.pipeline import (
     Robustness as Robustness,
-    agreement_by_protocol as agreement,
-    chart as plot,
+    agreement as agreement,
     compare_caption_sets as compare_caption_sets,
-    drop_table as robustness_table,
     evaluate as evaluate,
-    explain_by_protocol as explain,
-    gallery_curve as gallery_curve,
-    granularity_by_protocol as granularity,
-    group_metrics as by,
+    explain as explain,
+    granularity as granularity,
+    group_metrics as group_metrics,
+    plot as plot,
     robustness as robustness,
     robustness_from_runs as robustness_from_runs,
 )
-from crosslens.planning import plan_evaluation as plan
-from crosslens.rank import rank_both as rank_both
 from crosslens.report import (
     audit as audit,
     calibrate as calibrate,
     read_results as read_results,
     write_report as write_report,
 )
-from crosslens.similarity import relevance_matrix as relevance_matrix, relevance_pairs as relevance_pairs
+from crosslens.similarity import relevance_matrix as relevance_matrix
 from crosslens.statistics import match_threshold as match_threshold
-from crosslens.storage import verification as verification
 from crosslens.values import (
-    Card as Card,
     Dataset as Dataset,
     Embeddings as Embeddings,
-    MetricValues as MetricValues,
     RankedLists as RankedLists,
     Ranking as Ranking,
     Relevance as Relevance,
     Run as Run,
 )
 
-# Type checkers take `X as X` for exported; names that differ inside have to be listed.
-__all__ = [
-    "agreement",
-    "by",
-    "counterfactual",
-    "counterfactuals",
-    "difficulty",
-    "discriminability",
-    "explain",
-    "granularity",
-    "hard_negatives",
-    "label_quality",
-    "missing_positives",
-    "plan",
-    "plot",
-    "polysemy",
-    "robustness_table",
-]
+from . import (
+    analyze as analyze,
+    audits as audits,
+    build as build,
+    comparisons as comparisons,
+    core as core,
+    data as data,
+    encode as encode,
+    engine as engine,
+    explanations as explanations,
+    language as language,
+    metrics as metrics,
+    perturbations as perturbations,
+    pipeline as pipeline,
+    planning as planning,
+    rank as rank,
+    report as report,
+    similarity as similarity,
+    statistics as statistics,
+    storage as storage,
+    synth as synth,
+    train as train,
+    values as values,
+)
+
 __version__: str

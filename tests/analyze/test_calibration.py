@@ -20,7 +20,7 @@ from crosslens.analyze import (
     read_thresholds,
     write_thresholds,
 )
-from crosslens.analyze.difficulty.assignment import assign_levels
+from crosslens.analyze.pair_difficulty.assignment import assign_levels
 from crosslens.core import CrosslensError, InputError, Lines, UsageError
 from crosslens.statistics import cohen_kappa
 from crosslens.storage import random_stream
@@ -50,7 +50,7 @@ def slow_pairs(dataset: cl.Dataset, scores: np.ndarray, batches: list[list[int]]
 @pytest.mark.parametrize("negatives", ["all", "in-batch"])
 @pytest.mark.parametrize("block", [1 << 20, 7])
 def test_the_threshold_is_that_of_the_pairs(negatives: str, block: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("crosslens.analyze.difficulty.thresholds._CELLS", block)
+    monkeypatch.setattr("crosslens.analyze.pair_difficulty.thresholds._CELLS", block)
     dataset, images, captions = world(9, seed=3)
     scores = (images @ captions.T).round(0)  # with ties
     batches = None

@@ -14,7 +14,7 @@ from scipy.stats import gaussian_kde
 
 import crosslens as cl
 from crosslens.analyze import kernel_density, measure_caption_diversity
-from crosslens.analyze.polysemy.measure import co_caption_pairs, match_words
+from crosslens.analyze.caption_polysemy.measure import co_caption_pairs, match_words
 from crosslens.similarity import load_similarity
 
 from .test_polysemy import cosine, dataset_of, vectors

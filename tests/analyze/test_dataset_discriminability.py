@@ -45,7 +45,9 @@ def slow(captions: Array, images: Array, owner: list[int], k: int, temperature: 
 def test_agrees_with_plain_loops(images: int, captions: int, k: int, temperature: float, eta: float, seed: int) -> None:
     toys, seed = dataset(images, captions), abs(seed) % 1000
     left, right = vectors(images, seed), vectors(images * captions, seed + 1)
-    result = cl.discriminability(toys, images=left, captions=right, k=k, temperature=temperature, eta=eta)
+    result = cl.analyze.dataset_discriminability(
+        toys, images=left, captions=right, k=k, temperature=temperature, eta=eta
+    )
     expected = slow(right, left, [row // captions for row in range(len(right))], k, temperature)
     assert result.of("dis") == pytest.approx(expected, abs=1e-9)
     assert result["dis"] == pytest.approx(sum(expected) / len(expected))
@@ -61,8 +63,8 @@ def test_the_order_of_the_images_changes_nothing() -> None:
     toys, left, right = dataset(6, 2), vectors(6, 1), vectors(12, 2)
     order = [3, 0, 5, 1, 4, 2]
     shuffled = cl.Embeddings(tuple(toys.image_ids[row] for row in order), left[order])
-    plain = cl.discriminability(toys, images=left, captions=right, k=3, temperature=0.1)
-    matched = cl.discriminability(toys, images=shuffled, captions=right, k=3, temperature=0.1)
+    plain = cl.analyze.dataset_discriminability(toys, images=left, captions=right, k=3, temperature=0.1)
+    matched = cl.analyze.dataset_discriminability(toys, images=shuffled, captions=right, k=3, temperature=0.1)
     assert matched.of("dis").tolist() == plain.of("dis").tolist()
     assert matched.table.equals(plain.table)
 
@@ -71,7 +73,7 @@ def test_the_table_names_the_nearest_other_image_and_both_ends() -> None:
     toys = dataset(3, 1)
     angle = math.radians(10)
     left = np.array([[1, 0], [math.cos(angle), math.sin(angle)], [-1, 0.0]])
-    result = cl.discriminability(toys, images=left, captions=left, k=2, temperature=0.1)
+    result = cl.analyze.dataset_discriminability(toys, images=left, captions=left, k=2, temperature=0.1)
     table = result.table
     assert table["nearest"].to_list() == ["i1", "i0", "i1"], "never the caption's own image"
     assert table["cosine"][0] == pytest.approx(math.cos(angle))
@@ -84,7 +86,7 @@ def test_the_table_names_the_nearest_other_image_and_both_ends() -> None:
 def test_equal_values_keep_the_order_of_the_dataset() -> None:
     toys = dataset(4, 1)
     same = np.ones((4, 3))
-    result = cl.discriminability(toys, images=same, captions=same, k=3, temperature=0.5)
+    result = cl.analyze.dataset_discriminability(toys, images=same, captions=same, k=3, temperature=0.5)
     assert result.of("dis") == pytest.approx([math.log(3)] * 4)
     assert result.extremes(4, least=True)["caption"].to_list() == list(toys.caption_ids)
     assert result.extremes(4, least=False)["caption"].to_list() == list(toys.caption_ids)
@@ -92,8 +94,10 @@ def test_equal_values_keep_the_order_of_the_dataset() -> None:
 
 def test_two_datasets_of_the_same_images_are_paired() -> None:
     left, sharp, vague = vectors(12, 1), vectors(12, 2), np.ones((24, 6))
-    first = cl.discriminability(dataset(12, 1), images=left, captions=sharp, k=4, temperature=0.02)
-    second = cl.discriminability(dataset(12, 2, "vague"), images=left, captions=vague, k=4, temperature=5.0)
+    first = cl.analyze.dataset_discriminability(dataset(12, 1), images=left, captions=sharp, k=4, temperature=0.02)
+    second = cl.analyze.dataset_discriminability(
+        dataset(12, 2, "vague"), images=left, captions=vague, k=4, temperature=5.0
+    )
     comparison = compare_discriminability([first, second], resamples=200, permutations=500)
     change = comparison.changes["vague"]["dis"]
     assert change.paired
@@ -106,9 +110,13 @@ def test_two_datasets_of_the_same_images_are_paired() -> None:
 
 
 def test_different_images_are_drawn_apart() -> None:
-    first = cl.discriminability(dataset(6, 1), images=vectors(6, 1), captions=vectors(6, 2), k=3, temperature=0.1)
+    first = cl.analyze.dataset_discriminability(
+        dataset(6, 1), images=vectors(6, 1), captions=vectors(6, 2), k=3, temperature=0.1
+    )
     other = cl.Dataset.of({f"other{n}": [f"text {n}"] for n in range(7)}, name="others")
-    second = cl.discriminability(other, images=vectors(7, 3), captions=vectors(7, 4), k=3, temperature=0.1)
+    second = cl.analyze.dataset_discriminability(
+        other, images=vectors(7, 3), captions=vectors(7, 4), k=3, temperature=0.1
+    )
     change = compare_discriminability([first, second], resamples=100).changes["others"]["dis"]
     assert not change.paired
     assert math.isnan(change.p_value)
@@ -127,13 +135,13 @@ def test_images_made_of_their_captions() -> None:
     toys = dataset(5, 2)
     texts = TextsOnly().encode_texts(list(toys.texts))
     means = np.array([(texts[2 * row] + texts[2 * row + 1]) / 2 for row in range(5)])
-    result = cl.discriminability(toys, TextsOnly(), image_text="mean", k=3, temperature=0.2)
+    result = cl.analyze.dataset_discriminability(toys, TextsOnly(), image_text="mean", k=3, temperature=0.2)
     assert result.of("dis") == pytest.approx(slow(texts, means, [row // 2 for row in range(10)], 3, 0.2))
 
 
 def test_an_image_without_captions_is_no_neighbour_where_captions_stand_for_images() -> None:
     toys = cl.Dataset.of({"a": ["one"], "b": [], "c": ["three"], "d": ["four"]})
-    result = cl.discriminability(toys, TextsOnly(), image_text="mean", k=2, temperature=0.2)
+    result = cl.analyze.dataset_discriminability(toys, TextsOnly(), image_text="mean", k=2, temperature=0.2)
     assert result.gallery == ("a", "c", "d")
     assert set(result.table["nearest"]) <= {"a", "c", "d"}
 
@@ -141,9 +149,11 @@ def test_an_image_without_captions_is_no_neighbour_where_captions_stand_for_imag
 def test_the_temperature_is_proposed_where_the_model_has_none() -> None:
     toys, left, right = dataset(8, 1), vectors(8, 1), vectors(8, 2)
     with pytest.raises(UsageError, match="no logit scale") as caught:
-        cl.discriminability(toys, images=left, captions=right, k=4)
+        cl.analyze.dataset_discriminability(toys, images=left, captions=right, k=4)
     proposed = float(caught.value.fix.split("; ")[1].split()[0])
-    median = np.median(cl.discriminability(toys, images=left, captions=right, k=4, temperature=proposed).of("dis"))
+    median = np.median(
+        cl.analyze.dataset_discriminability(toys, images=left, captions=right, k=4, temperature=proposed).of("dis")
+    )
     assert median == pytest.approx(math.log(4) / 2, rel=0.1)
 
 
@@ -166,16 +176,18 @@ GOOD: dict[str, Any] = {"images": vectors(5, 1), "captions": vectors(10, 2), "k"
 )
 def test_bad_input(change: dict[str, Any], problem: str) -> None:
     with pytest.raises(CrosslensError, match=problem):
-        cl.discriminability(dataset(5, 2), **{**GOOD, **change})
+        cl.analyze.dataset_discriminability(dataset(5, 2), **{**GOOD, **change})
 
 
 def test_no_captions() -> None:
     empty = cl.Dataset.of({"a": [], "b": [], "c": []})
     with pytest.raises(InputError, match="no captions"):
-        cl.discriminability(empty, images=vectors(3, 1), captions=np.zeros((0, 6)), k=2, temperature=1.0)
+        cl.analyze.dataset_discriminability(
+            empty, images=vectors(3, 1), captions=np.zeros((0, 6)), k=2, temperature=1.0
+        )
 
 
 def test_settings_must_be_the_same() -> None:
     toys = dataset(5, 2)
     with pytest.raises(UsageError, match="differ in k or eta"):
-        compare_discriminability([cl.discriminability(toys, **{**GOOD, "k": k}) for k in (2, 3)])
+        compare_discriminability([cl.analyze.dataset_discriminability(toys, **{**GOOD, "k": k}) for k in (2, 3)])

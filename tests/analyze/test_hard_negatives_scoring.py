@@ -61,7 +61,7 @@ def test_a_model_that_sees_colours(tmp_path: Path) -> None:
     photos.mkdir()
     image.new("RGB", (4, 4), (250, 0, 0)).save(photos / "1.jpg")
     image.new("RGB", (4, 4), (0, 0, 250)).save(photos / "2.jpg")
-    result = cl.hard_negatives(folder, Colours(), image_folder=photos, resamples=20)
+    result = cl.analyze.score_hard_negatives(folder, Colours(), image_folder=photos, resamples=20)
     assert result.model == "colours"
     assert dict(result.cases.select("case", "correct").iter_rows()) == {
         "replace_att/0": True, "replace_obj/0": False, "replace_obj/7": False, "swap_obj/0": False,
@@ -69,8 +69,8 @@ def test_a_model_that_sees_colours(tmp_path: Path) -> None:
     assert result.cases["tied"].to_list() == [False, True, True, True], "it cannot tell shapes or order"
     (photos / "2.jpg").unlink()
     with pytest.raises(InputError, match=r"2\.jpg"):
-        cl.hard_negatives(folder, Colours(), image_folder=photos)
-    part = cl.hard_negatives(folder, Colours(), image_folder=photos, skip_missing=True, resamples=0)
+        cl.analyze.score_hard_negatives(folder, Colours(), image_folder=photos)
+    part = cl.analyze.score_hard_negatives(folder, Colours(), image_folder=photos, skip_missing=True, resamples=0)
     assert (part.left_out, len(part.negatives)) == (2, 2)
 
 
@@ -90,10 +90,10 @@ def test_aro_shows_the_box_and_not_the_photo(tmp_path: Path) -> None:
             return super().encode_images(images)
 
     file = write_json(tmp_path / "visual_genome_relation.json", relations()[:2])
-    cl.hard_negatives(file, Seeing(), resamples=0)
+    cl.analyze.score_hard_negatives(file, Seeing(), resamples=0)
     assert sorted(seen) == [(4, 4, 0, 0, 250), (4, 4, 250, 0, 0)]
     seen.clear()
-    cl.hard_negatives(file, Seeing(), crop=False, resamples=0)
+    cl.analyze.score_hard_negatives(file, Seeing(), crop=False, resamples=0)
     assert seen == [(8, 4, 125, 0, 125)]
 
 
@@ -101,7 +101,7 @@ def test_winoground_with_a_model_of_both_sides(tmp_path: Path) -> None:
     folder = write_winoground(tmp_path)
     names = [f"ex_{n}_img_{side}" for n in range(3) for side in (0, 1)]
     paint(folder / "images", **{name: ((250, 0, 0), (0, 0, 250))[n % 2] for n, name in enumerate(names)})
-    result = cl.hard_negatives(folder, Colours(), resamples=0)
+    result = cl.analyze.score_hard_negatives(folder, Colours(), resamples=0)
     assert {row.measure for row in result.figures} == {"text", "image", "group"}
     assert result.figure(measure="group").tied == 1.0, "both captions have the same words"
     assert result.figure("Object", "text").cases == 2
@@ -134,10 +134,10 @@ def test_a_model_of_pairs(tmp_path: Path) -> None:
     names = [f"ex_{n}_img_{side}" for n in range(3) for side in (0, 1)]
     paint(folder / "images", **{name: ((250, 0, 0), (0, 0, 250))[n % 2] for n, name in enumerate(names)})
     model = Matching()
-    result = cl.hard_negatives(folder, pair_model=model, cache=Cache(tmp_path / "cache"), resamples=0)
+    result = cl.analyze.score_hard_negatives(folder, pair_model=model, cache=Cache(tmp_path / "cache"), resamples=0)
     assert result.cases["group_correct"].to_list() == [True, False, False]
     assert (result.model, model.pairs) == ("matching", 12)
-    again = cl.hard_negatives(folder, pair_model=model, cache=Cache(tmp_path / "cache"), resamples=0)
+    again = cl.analyze.score_hard_negatives(folder, pair_model=model, cache=Cache(tmp_path / "cache"), resamples=0)
     assert model.pairs == 12, "kept from the first time"
     np.testing.assert_array_equal(again.scores, result.scores)
 
@@ -151,28 +151,33 @@ def test_vectors_are_found_by_the_ids_of_the_dataset(tmp_path: Path) -> None:
     assert {"case", "right", "kind", "group"} <= set(dataset.captions.columns)
     random = np.random.default_rng(2)
     images, captions = random.normal(size=(2, 5)), random.normal(size=(8, 5))
-    result = cl.hard_negatives(cases, images=images, captions=captions, resamples=0)
+    result = cl.analyze.score_hard_negatives(cases, images=images, captions=captions, resamples=0)
     units = [vectors / np.linalg.norm(vectors, axis=1, keepdims=True) for vectors in (images, captions)]
     cosines = units[1] @ units[0].T
     expected = [cosines[2 * n, owner] - cosines[2 * n + 1, owner] for n, owner in enumerate([0, 0, 1, 1])]
     np.testing.assert_allclose(result.outcomes.margins["accuracy"], expected, atol=1e-6)
     mixed = random.permutation(8)
     shuffled = cl.Embeddings.of(captions[mixed], [dataset.caption_ids[row] for row in mixed])
-    again = cl.hard_negatives(cases, images=cl.Embeddings.of(images, dataset.image_ids), captions=shuffled, resamples=0)
+    again = cl.analyze.score_hard_negatives(
+        cases, images=cl.Embeddings.of(images, dataset.image_ids), captions=shuffled, resamples=0
+    )
     np.testing.assert_array_equal(again.scores, result.scores)
     less = cl.Embeddings.of(captions[:7], dataset.caption_ids[:7])
     with pytest.raises(InputError, match="swap_obj/0:wrong"):
-        cl.hard_negatives(cases, images=images, captions=less)
-    assert cl.hard_negatives(cases, images=images, captions=less, skip_missing=True, resamples=0).left_out == 1
+        cl.analyze.score_hard_negatives(cases, images=images, captions=less)
+    assert (
+        cl.analyze.score_hard_negatives(cases, images=images, captions=less, skip_missing=True, resamples=0).left_out
+        == 1
+    )
     with pytest.raises(InputError, match="none of the pairs"):
-        cl.hard_negatives(cases, images=cl.Embeddings.of(images), captions=captions)
+        cl.analyze.score_hard_negatives(cases, images=cl.Embeddings.of(images), captions=captions)
 
 
 def test_several_vectors_per_image(tmp_path: Path) -> None:
     cases = load_hard_negatives(write_sugar(tmp_path / "s"))
     random = np.random.default_rng(3)
     images, captions = random.normal(size=(2, 3, 5)), random.normal(size=(8, 5))
-    result = cl.hard_negatives(cases, images=images, captions=captions, resamples=0)
+    result = cl.analyze.score_hard_negatives(cases, images=images, captions=captions, resamples=0)
     left, right = (vectors / np.linalg.norm(vectors, axis=-1, keepdims=True) for vectors in (images, captions))
     expected = [(left[owner] @ right[row]).max() for row, owner in enumerate([0, 0, 0, 0, 1, 1, 1, 1])]
     np.testing.assert_allclose(result.scores, expected, atol=1e-6)
@@ -181,21 +186,21 @@ def test_several_vectors_per_image(tmp_path: Path) -> None:
 def test_scores_come_from_one_place(tmp_path: Path) -> None:
     cases = load_hard_negatives(write_sugar(tmp_path / "s"))
     with pytest.raises(UsageError, match="no scores"):
-        cl.hard_negatives(cases)
+        cl.analyze.score_hard_negatives(cases)
     with pytest.raises(UsageError, match="several"):
-        cl.hard_negatives(cases, blind="shorter", scores=pl.DataFrame())
+        cl.analyze.score_hard_negatives(cases, blind="shorter", scores=pl.DataFrame())
     with pytest.raises(UsageError, match="no embeddings of captions"):
-        cl.hard_negatives(cases, images=np.ones((2, 3)))
+        cl.analyze.score_hard_negatives(cases, images=np.ones((2, 3)))
     with pytest.raises(UsageError, match="perturbations"):
-        cl.hard_negatives(cases, blind="shorter", perturbations="antonym")
+        cl.analyze.score_hard_negatives(cases, blind="shorter", perturbations="antonym")
     with pytest.raises(UsageError, match="no hard negatives"):
-        cl.hard_negatives(blind="shorter", perturbations="antonym")
+        cl.analyze.score_hard_negatives(blind="shorter", perturbations="antonym")
     with pytest.raises(CrosslensError, match="shorter"):
-        cl.hard_negatives(cases, blind="short")
+        cl.analyze.score_hard_negatives(cases, blind="short")
 
 
 def test_blind_looks_at_lengths(tmp_path: Path) -> None:
-    result = cl.hard_negatives(write_sugar(tmp_path / "s"), blind="shorter", resamples=0)
+    result = cl.analyze.score_hard_negatives(write_sugar(tmp_path / "s"), blind="shorter", resamples=0)
     assert result.cases["correct"].to_list() == [True, True, False, False]
     assert result.cases["tied"].to_list() == [False, False, False, True]
 
@@ -216,7 +221,7 @@ def described(**more: list[str]) -> cl.Dataset:
 
 def test_a_picture_is_the_mean_of_its_other_captions(tmp_path: Path) -> None:
     cases = load_hard_negatives(write_sugar(tmp_path / "s"))
-    result = cl.hard_negatives(cases, Words(), image_text=described(), resamples=0)
+    result = cl.analyze.score_hard_negatives(cases, Words(), image_text=described(), resamples=0)
     encode = Words().encode_texts
     others = {
         "replace_att/0": ["a square in red", "red"],
@@ -236,13 +241,15 @@ def test_pictures_without_other_captions(tmp_path: Path) -> None:
     cases = load_hard_negatives(write_sugar(tmp_path / "s"))
     only = cl.Dataset.of({"1.jpg": ["a red square", "A red  square ."]})
     with pytest.raises(InputError, match="no captions of the images"):
-        cl.hard_negatives(cases, Words(), image_text=only)
+        cl.analyze.score_hard_negatives(cases, Words(), image_text=only)
     part = cl.Dataset.of({"1.jpg": ["a red square", "red"]})
     with pytest.raises(InputError, match="replace_obj/7"):
-        cl.hard_negatives(cases, Words(), image_text=part)
-    assert cl.hard_negatives(cases, Words(), image_text=part, skip_missing=True, resamples=0).left_out == 2
+        cl.analyze.score_hard_negatives(cases, Words(), image_text=part)
+    assert (
+        cl.analyze.score_hard_negatives(cases, Words(), image_text=part, skip_missing=True, resamples=0).left_out == 2
+    )
     with pytest.raises(UsageError, match="encodes texts, not images"):
-        cl.hard_negatives(cases, Words())
+        cl.analyze.score_hard_negatives(cases, Words())
 
 
 # Perturbations
@@ -284,7 +291,7 @@ def test_perturbations_that_apply_to_nothing() -> None:
 
 
 def test_a_bag_of_words_cannot_tell_shuffles() -> None:
-    result = cl.hard_negatives(
+    result = cl.analyze.score_hard_negatives(
         None, Words(), dataset=CAPTIONS, perturbations="shuffle_all_words", image_text=described(
             a=["over the square", "a tree"], b=["red and blue", "a red tree"]
         ), resamples=0,
@@ -317,14 +324,14 @@ def test_pictures_changed_are_no_wrong_captions() -> None:
 )
 def test_what_perturbations_have_no_use_for_is_refused(given: dict[str, Any], problem: str) -> None:
     with pytest.raises(UsageError, match=problem):
-        cl.hard_negatives(dataset=CAPTIONS, perturbations="shuffle_all_words", blind="shorter", **given)
+        cl.analyze.score_hard_negatives(dataset=CAPTIONS, perturbations="shuffle_all_words", blind="shorter", **given)
 
 
 def test_an_unknown_option_names_the_nearest(tmp_path: Path) -> None:
     with pytest.raises(CrosslensError, match="did you mean tolerance"):
-        cl.hard_negatives(write_sugar(tmp_path), blind="shorter", tolerence=0.1)
+        cl.analyze.score_hard_negatives(write_sugar(tmp_path), blind="shorter", tolerence=0.1)
 
 
 def test_cases_from_files_are_not_put_together(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="together= has no effect with files"):
-        cl.hard_negatives(write_sugar(tmp_path), blind="shorter", together=True)
+        cl.analyze.score_hard_negatives(write_sugar(tmp_path), blind="shorter", together=True)

@@ -48,7 +48,7 @@ def verified(seed: int = 0, direction: str = "i2t") -> cl.Relevance:
 def test_the_same_pairs_as_a_slow_search(cells: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("crosslens.analyze.missing_positives._CELLS", cells)
     phi = Overlap()
-    result = cl.missing_positives(DATASET, phi, threshold=0.6)
+    result = cl.analyze.find_missing_positives(DATASET, phi, threshold=0.6)
     values = matrix()
     expected = {(i, c) for i, c in np.argwhere((values >= np.float32(0.6)) & ~OWN).tolist()}
     assert set(zip(result.images.tolist(), result.captions.tolist(), strict=True)) == expected
@@ -60,16 +60,16 @@ def test_the_same_pairs_as_a_slow_search(cells: int, monkeypatch: pytest.MonkeyP
 
 def test_the_highest_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("crosslens.analyze.missing_positives._CELLS", 1)
-    whole = cl.missing_positives(DATASET, Overlap(), threshold=0.3)
-    some = cl.missing_positives(DATASET, Overlap(), threshold=0.3, most=25)
+    whole = cl.analyze.find_missing_positives(DATASET, Overlap(), threshold=0.3)
+    some = cl.analyze.find_missing_positives(DATASET, Overlap(), threshold=0.3, most=25)
     for name in ("images", "captions", "values"):
         assert np.array_equal(getattr(some, name), getattr(whole, name)[:25])
     assert some.left_out == len(whole) - 25
     assert "Compared: the 25 highest" in some.text()
-    assert len(cl.missing_positives(DATASET, Overlap(), threshold=0.3, most=0)) == 0
+    assert len(cl.analyze.find_missing_positives(DATASET, Overlap(), threshold=0.3, most=0)) == 0
     for wrong in ({"threshold": 0.3, "most": -1}, {"threshold": float("nan")}, {"threshold": float("inf")}):
         with pytest.raises(UsageError):
-            cl.missing_positives(DATASET, Overlap(), **wrong)
+            cl.analyze.find_missing_positives(DATASET, Overlap(), **wrong)
 
 
 def test_the_threshold_leaves_the_caption_out() -> None:
@@ -82,13 +82,13 @@ def test_the_threshold_leaves_the_caption_out() -> None:
     for value, own in zip(annotated.tolist(), texts, strict=True):
         possible = [overlap(own[:n] + own[n + 1 :], own[n]) for n in range(3)]
         assert any(value == pytest.approx(candidate) for candidate in possible)
-    result = cl.missing_positives(DATASET, Overlap(), quantile=0.25, seed=3)
+    result = cl.analyze.find_missing_positives(DATASET, Overlap(), quantile=0.25, seed=3)
     assert result.threshold == pytest.approx(np.quantile(annotated, 0.25))
     assert annotated.mean() < matrix()[OWN].mean()
 
 
 def test_judgements_to_evaluate_with(tmp_path: Path) -> None:
-    result = cl.missing_positives(DATASET, Overlap(), threshold=0.6)
+    result = cl.analyze.find_missing_positives(DATASET, Overlap(), threshold=0.6)
     cl.write_qrels(result.relevance(), tmp_path / "completed.qrels")
     cl.write_qrels(result.relevance(extra_only=True), tmp_path / "extra.qrels")
     completed, extra = cl.read_qrels(tmp_path / "completed.qrels"), cl.read_qrels(tmp_path / "extra.qrels")
@@ -104,7 +104,7 @@ def test_judgements_to_evaluate_with(tmp_path: Path) -> None:
 def test_the_table_reads_back(tmp_path: Path) -> None:
     import polars as pl
 
-    result = cl.missing_positives(DATASET, Overlap(), threshold=0.7)
+    result = cl.analyze.find_missing_positives(DATASET, Overlap(), threshold=0.7)
     table = pl.read_csv(result.write_table(tmp_path / "missing.csv"))
     assert table.columns == ["image", "caption", "phi", "text", "caption_of", "image_caption"]
     assert table.height == len(result)
@@ -117,7 +117,9 @@ def test_precision_and_recall_as_sklearn_has_them(both: bool, monkeypatch: pytes
     metrics = pytest.importorskip("sklearn.metrics")
     monkeypatch.setattr("crosslens.analyze.missing_positives._CELLS", 200)
     people: dict[str, cl.Relevance] = {"i2t": verified()} | ({"t2i": verified(1, "t2i")} if both else {})
-    missing = cl.missing_positives(DATASET, Overlap(), threshold=0.5, verified=people if both else people["i2t"])
+    missing = cl.analyze.find_missing_positives(
+        DATASET, Overlap(), threshold=0.5, verified=people if both else people["i2t"]
+    )
     judged, positive = np.zeros((20, 60), bool), np.zeros((20, 60), bool)
     judged[np.unique(people["i2t"].rows)] = True
     positive[people["i2t"].rows, people["i2t"].items] = True
@@ -155,7 +157,7 @@ SCENES = {
 
 def test_controlled_pairs_are_denied_by_what_captions_say(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("crosslens.analyze.missing_positives.check_similarity", lambda *_: None)
-    result = cl.missing_positives(cl.Dataset.of(SCENES), Overlap(), threshold=0.4)
+    result = cl.analyze.find_missing_positives(cl.Dataset.of(SCENES), Overlap(), threshold=0.4)
     listed = set(zip(result.table["image"], result.table["caption_of"], strict=True))
     assert listed == {("sofa", "couch"), ("couch", "sofa")}
     assert result.denied > 0
@@ -185,7 +187,7 @@ def test_controlled_similarity_that_cannot_tell_says_so_and_nothing_else() -> No
     things = ["table", "chair", "lamp", "stove", "spoon", "kettle"]
     beside = ["carpet", "window", "mirror", "pillow", "shelf", "vase"]
     scenes = {f"i{n}": [f"the {things[n % 6]} beside q{n}", f"z{n} {beside[n % 6]}"] for n in range(48)}
-    result = cl.missing_positives(cl.Dataset.of(scenes), _Blind(), threshold=0.5)
+    result = cl.analyze.find_missing_positives(cl.Dataset.of(scenes), _Blind(), threshold=0.5)
     assert result.control is not None
     assert result.control.fails
     assert not result.control.can_tell
@@ -198,23 +200,23 @@ def test_controlled_similarity_that_cannot_tell_says_so_and_nothing_else() -> No
 def test_bad_input() -> None:
     lonely = cl.Dataset.of({"a": ["x y"], "b": ["x z"]})
     with pytest.raises(UsageError, match="no image has two captions"):
-        cl.missing_positives(lonely, Overlap())
-    assert len(cl.missing_positives(lonely, Overlap(), threshold=0.4)) == 2
+        cl.analyze.find_missing_positives(lonely, Overlap())
+    assert len(cl.analyze.find_missing_positives(lonely, Overlap(), threshold=0.4)) == 2
     with pytest.raises(UsageError, match="a matrix has no captions"):
-        cl.missing_positives(DATASET, matrix())
-    assert len(cl.missing_positives(DATASET, matrix(), threshold=0.6)) == len(
-        cl.missing_positives(DATASET, Overlap(), threshold=0.6)
+        cl.analyze.find_missing_positives(DATASET, matrix())
+    assert len(cl.analyze.find_missing_positives(DATASET, matrix(), threshold=0.6)) == len(
+        cl.analyze.find_missing_positives(DATASET, Overlap(), threshold=0.6)
     )
     with pytest.raises(UsageError, match="quantile = 50"):
-        cl.missing_positives(DATASET, Overlap(), quantile=50)
+        cl.analyze.find_missing_positives(DATASET, Overlap(), quantile=50)
     with pytest.raises(InputError, match="no verified positive"):
-        cl.missing_positives(DATASET, Overlap(), verified=cl.Relevance.of({"x": ["y"]}))
+        cl.analyze.find_missing_positives(DATASET, Overlap(), verified=cl.Relevance.of({"x": ["y"]}))
     with pytest.raises(UsageError, match="not over the images and captions"):
-        cl.missing_positives(DATASET, Overlap(), ground_truth=cl.Relevance.of({"x": ["y"]}))
+        cl.analyze.find_missing_positives(DATASET, Overlap(), ground_truth=cl.Relevance.of({"x": ["y"]}))
     broken = matrix()
     broken[2, 0] = np.nan
     with pytest.raises(InputError, match=r"image 'i2' and caption 'i0#0' is NaN"):
-        cl.missing_positives(DATASET, _Broken(broken), threshold=0.5)
+        cl.analyze.find_missing_positives(DATASET, _Broken(broken), threshold=0.5)
 
 
 class _Broken:

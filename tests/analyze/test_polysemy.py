@@ -112,7 +112,7 @@ def test_blocks_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     dataset = dataset_of([3, 0, 2, 1, 4, 1, 2, 2])
     images, captions, _ = vectors(dataset, 1)
     whole = cl.polysemy(dataset, images=images, captions=captions, sizes=[1, 3, 7])
-    monkeypatch.setattr("crosslens.analyze.polysemy.measure._QUERIES", 3)
+    monkeypatch.setattr("crosslens.analyze.caption_polysemy.measure._QUERIES", 3)
     single = cl.polysemy(dataset, images=images, captions=captions, sizes=[1, 3, 7])
     np.testing.assert_array_equal(whole.caption_distance, single.caption_distance)
 

@@ -61,7 +61,7 @@ def flat_map(monkeypatch: pytest.MonkeyPatch) -> None:
     def flat(unit: Array, neighbours: int, seed: int) -> Array:
         return np.asarray(unit[:, :CLUSTERS] @ np.random.default_rng(1).normal(size=(CLUSTERS, 2)))
 
-    monkeypatch.setattr("crosslens.analyze.polysemy.clusters.draw_map", flat)
+    monkeypatch.setattr("crosslens.analyze.caption_polysemy.clusters.draw_map", flat)
 
 
 @pytest.mark.usefixtures("flat_map")
@@ -92,7 +92,7 @@ def test_mixed_categories_and_large_clusters(monkeypatch: pytest.MonkeyPatch) ->
         odd = sum(row % 2 for row in cluster.rows)
         assert cluster.purity == max(odd, EACH - odd) / EACH
         assert cluster.category == ("1" if odd > EACH - odd else "0")
-    monkeypatch.setattr("crosslens.analyze.polysemy.clusters._MOST_CAPTIONS", 30)
+    monkeypatch.setattr("crosslens.analyze.caption_polysemy.clusters._MOST_CAPTIONS", 30)
     sampled = cluster_images(mixed, images=images, captions=captions, min_cluster_size=15, seed=1)
     again = cluster_images(mixed, images=images, captions=captions, min_cluster_size=15, seed=1)
     assert sampled.table.equals(again.table)
@@ -124,7 +124,7 @@ def test_bad_input() -> None:
 def test_without_the_extra(package: str, install: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, package, None)
     if package != "umap":
-        monkeypatch.setattr("crosslens.analyze.polysemy.clusters.draw_map", lambda unit, *_: unit[:, :2])
+        monkeypatch.setattr("crosslens.analyze.caption_polysemy.clusters.draw_map", lambda unit, *_: unit[:, :2])
     dataset, images, captions, _ = planted()
     with pytest.raises(MissingExtraError, match=install) as raised:
         cluster_images(dataset, images=images, captions=captions)

@@ -36,7 +36,7 @@ def test_one_dataset(study: Path, tmp_path: Path, call: Call) -> None:
     table = pl.read_csv(tmp_path / "dis.csv")
     dataset = cl.load_dataset("coco", captions=str(study / "captions.json"))
     vectors = {side: np.load(study / f"model-a-{file}.npy") for side, file in (("images", "img"), ("captions", "cap"))}
-    expected = cl.discriminability(dataset, k=5, temperature=0.1, **vectors)
+    expected = cl.analyze.dataset_discriminability(dataset, k=5, temperature=0.1, **vectors)
     assert table["dis"].to_list() == pytest.approx(expected.of("dis").tolist())
     assert table.columns[:4] == ["dataset", "caption", "image", "dis"]
 
@@ -69,7 +69,7 @@ def test_the_page_has_the_histogram_and_its_numbers(study: Path, tmp_path: Path,
 def test_the_chart_and_the_bars_count_every_caption(study: Path) -> None:
     dataset = cl.load_dataset("coco", captions=str(study / "captions.json"))
     vectors = {side: np.load(study / f"model-a-{file}.npy") for side, file in (("images", "img"), ("captions", "cap"))}
-    measured = cl.discriminability(dataset, k=5, temperature=0.1, **vectors)
+    measured = cl.analyze.dataset_discriminability(dataset, k=5, temperature=0.1, **vectors)
     alone = compare_discriminability([measured], resamples=0, permutations=1)
     (chart,) = [chart for section in alone.sections() for chart in section.charts]
     assert isinstance(chart, Histogram)

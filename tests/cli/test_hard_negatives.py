@@ -55,7 +55,7 @@ def test_figures_and_files(sugar: Path, tmp_path: Path, call: Call) -> None:
     assert pl.read_parquet(table)["correct"].to_list() == [True, True, False, False]
     assert call(*words).code == 5
     content = call(*words, "--overwrite", "--json").json
-    expected = cl.hard_negatives(sugar, blind="shorter", resamples=20)
+    expected = cl.analyze.score_hard_negatives(sugar, blind="shorter", resamples=20)
     assert content["results"][0]["figures"][0]["value"] == expected.figure().value == 0.5
     assert content["files"] == [str(table)]
 
@@ -166,8 +166,8 @@ def test_a_dataset_without_a_use_is_refused(sugar: Path, tmp_path: Path, call: C
 
 def test_the_figure_counts_the_cases_of_every_model(sugar: Path, tmp_path: Path) -> None:
     table = pl.read_csv(scores(sugar, tmp_path / "scores.csv", 0))
-    scored = cl.hard_negatives(sugar, scores=table.slice(2), skip_missing=True, resamples=20, name="some")
-    blind = cl.hard_negatives(sugar, blind="shorter", resamples=20)
+    scored = cl.analyze.score_hard_negatives(sugar, scores=table.slice(2), skip_missing=True, resamples=20, name="some")
+    blind = cl.analyze.score_hard_negatives(sugar, blind="shorter", resamples=20)
     assert (len(scored.negatives), len(blind.negatives)) == (3, 4)
     subtitle = accuracy_bars([scored, blind], "accuracy").about
     assert subtitle.startswith("3 cases (some), 4 cases (the shorter caption), 95% intervals")

@@ -15,7 +15,7 @@ from crosslens.cli.app import _command_of
 
 FORMS = "json write output overwrite show plugin no_verify help help_all engine ray_address"
 """How results are printed, written and computed, of every command alike: in Python, methods of the result,
-``cl.load_plugin``, ``cl.verification`` and ``cl.use_engine``."""
+``cl.load_plugin``, ``cl.storage.verification`` and ``cl.use_engine``."""
 DATASET = "dataset captions instances images split extra_images data_folder data"
 """In Python a dataset is a value, or a name with ``dataset_options``."""
 ENCODING = "batch_size cache no_cache device image_folder image_text model offline precision skip_bad trust_code"
@@ -32,7 +32,7 @@ RENAMED = {
 PAIRS: dict[str, tuple[Callable[..., Any], dict[str, str]]] = {
     # command: its function, and the flags that it does not take, by reason
     "explain": (cl.explain, {"by columns": "pipeline.failures_by", "compare": "explanations.compare_overviews"}),
-    "counterfactual": (cl.counterfactuals, {}),
+    "counterfactual": (cl.explanations.find_counterfactuals, {}),
     "evaluate": (
         cl.evaluate,
         {
@@ -62,7 +62,7 @@ PAIRS: dict[str, tuple[Callable[..., Any], dict[str, str]]] = {
         cl.perturb, {"option": "keywords themselves", f"{DATASET} image_folder skip_bad listing sheet": "of pictures"},
     ),
     "analyze labels": (
-        cl.label_quality,
+        cl.analyze.assess_label_quality,
         {
             "bits cosine far limit threshold": "of settings", "apply cleaned leave_out qrels": "of a reviewed list",
             f"{ARRAYS} image_folder": "of pictures",
@@ -86,17 +86,19 @@ PAIRS: dict[str, tuple[Callable[..., Any], dict[str, str]]] = {
         },
     ),
     "analyze discriminability": (
-        cl.discriminability, {ARRAYS: "vectors are passed as values", "level resamples seed": "of its estimates()"},
+        cl.analyze.dataset_discriminability,
+        {ARRAYS: "vectors are passed as values", "level resamples seed": "of its estimates()"},
     ),
-    "hard-negatives": (cl.hard_negatives, {"failures without write_dataset": "of the result"}),
+    "hard-negatives": (cl.analyze.score_hard_negatives, {"failures without write_dataset": "of the result"}),
     "missing-positives": (
-        cl.missing_positives, {"extra_only table": "of the result", "queries shared_images": "of the dataset's corpus"},
+        cl.analyze.find_missing_positives,
+        {"extra_only table": "of the result", "queries shared_images": "of the dataset's corpus"},
     ),
     "leaderboard": (cl.leaderboard, {}),
     "report": (cl.write_report, {}),
     "data describe": (cl.describe, {}),
     "data convert": (cl.write_dataset, {"name": "of the dataset"}),
-    "plan": (cl.plan, {"calibrate name threads": "of the machine, measured by the command"}),
+    "plan": (cl.planning.plan_evaluation, {"calibrate name threads": "of the machine, measured by the command"}),
     "caption-sets": (
         cl.compare_caption_sets, {f"{ARRAYS} dataset": "passed as values", "by wide": "of the result"},
     ),

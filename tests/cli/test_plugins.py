@@ -105,7 +105,7 @@ def test_a_stored_run_is_read_without_its_plugin(desk: Path, call: Call, forget_
     evaluate(call, "-o", "runs/b", scores="better.npy")
     with_plugin = call("show", "runs/a").out, call("compare", "runs/a", "runs/b", "--json").json["comparisons"]
     forget_plugins()
-    assert "Late" not in cl.METRICS
+    assert "Late" not in cl.metrics.METRICS
     assert call("show", "runs/a").out == with_plugin[0], "a rank is shown as a rank"
     without = call("compare", "runs/a", "runs/b", "--json").json
     assert without["comparisons"] == with_plugin[1]

@@ -15,8 +15,8 @@ import pytest
 
 import crosslens as cl
 import crosslens.analyze as analyze
-from crosslens.analyze.polysemy.measure import curve_sections
-from crosslens.analyze.polysemy.study import cluster_map, cluster_sections, diversity_sections
+from crosslens.analyze.caption_polysemy.measure import curve_sections
+from crosslens.analyze.caption_polysemy.study import cluster_map, cluster_sections, diversity_sections
 from crosslens.core import FORMS, Lines
 from tests.analyze.test_polysemy import cosine
 
@@ -51,7 +51,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 def flat_map(monkeypatch: pytest.MonkeyPatch) -> None:
     """Two directions of the vectors instead of UMAP's map, which takes seconds to import."""
     monkeypatch.setattr(
-        "crosslens.analyze.polysemy.clusters.draw_map", lambda unit, neighbours, seed: np.asarray(unit[:, :2])
+        "crosslens.analyze.caption_polysemy.clusters.draw_map", lambda unit, neighbours, seed: np.asarray(unit[:, :2])
     )
 
 
@@ -157,7 +157,7 @@ def test_clusters_as_a_page(folder: Path, call: Call, tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("flat_map")
 def test_a_page_stays_small(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("crosslens.analyze.polysemy.study._MOST_POINTS", 20)
+    monkeypatch.setattr("crosslens.analyze.caption_polysemy.study._MOST_POINTS", 20)
     dataset = cl.Dataset.of({f"<b>i{row}": ["text"] for row in range(60)})
     vectors = np.eye(8)[np.arange(60) % 3] + 0.05 * np.random.default_rng(0).normal(size=(60, 8))
     clusters = analyze.cluster_images(dataset, images=vectors, captions=vectors, min_cluster_size=5)

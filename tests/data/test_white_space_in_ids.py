@@ -165,7 +165,7 @@ def test_reviewed_labels(ending: str, tmp_path: Path) -> None:
     dataset = cl.Dataset.of({image: [f"{number} cats", f"a dog, {number} cats"] for number, image in enumerate(HARD)})
     scores = np.random.default_rng(0).standard_normal((len(HARD), 2 * len(HARD)))
     run = cl.evaluate(dataset, scores=scores, metrics="Hit@1", resamples=0)
-    quality = cl.label_quality(dataset, {"model": run}, words=False)
+    quality = cl.analyze.assess_label_quality(dataset, {"model": run}, words=False)
     quality.write(tmp_path / f"review{ending}")
     assert set(read_rows(tmp_path / f"review{ending}")) >= {" lead", "trail ", "\u3000", "line\nbreak"}
     assert apply_review(dataset, tmp_path / f"review{ending}").dataset.image_ids == dataset.image_ids

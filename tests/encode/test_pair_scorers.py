@@ -47,7 +47,7 @@ def world(seed: int, tied: bool) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, 
 
 
 def ranked(scores: np.ndarray[Any, Any], relevance: cl.Relevance, direction: str) -> Ranking:
-    return cl.rank_both(ScoreMatrix(scores), relevance, depth=CAPTIONS)[direction]
+    return cl.rank.rank_both(ScoreMatrix(scores), relevance, depth=CAPTIONS)[direction]
 
 
 def again(ranking: Ranking, scorer: Table, k: int, **options: Any) -> Ranking:

@@ -195,7 +195,7 @@ def test_images_are_searched_as_well(tmp_path: Path) -> None:
     files = DATASET.images.with_columns(file=DATASET.images["image"] + ".png")
     dataset = Dataset("pictures", files, DATASET.captions)
     encoder = Pictures()
-    result = crosslens.counterfactuals(
+    result = crosslens.explanations.find_counterfactuals(
         dataset, encoder, ["dog#0", "bus#2"], perturbations=TYPOS, image_folder=tmp_path, budget=500
     )
     assert result.direction == "t2i"

@@ -379,21 +379,21 @@ OF_STUDIES = ("robustness", "robustness-table")
 PRINTED: dict[str, Callable[[], Presented]] = {
     "run": lambda: _runs()[0],
     "description": lambda: cl.describe(cl.load_dataset("few")),
-    "groups": lambda: cl.by(_runs()[0], "style", "t2i/Hit@1"),
+    "groups": lambda: cl.group_metrics(_runs()[0], "style", "t2i/Hit@1"),
     "comparison": lambda: cl.compare(*_runs()[:2], metrics="t2i/Hit@1", permutations=500),
     "leaderboard": lambda: cl.leaderboard(
         {(run.name, "scenes"): run for run in _runs()}, "t2i/Hit@1", permutations=500
     ),
     "robustness": lambda: cl.Robustness.load("runs/rob"),
-    "robustness-table": lambda: cl.robustness_table({"rob": cl.Robustness.load("runs/rob")}),
-    "gallery-curve": lambda: cl.gallery_curve(_runs()[:1], "t2i/Hit@1", sizes=(5, 24), resamples=50),
+    "robustness-table": lambda: cl.pipeline.drop_table({"rob": cl.Robustness.load("runs/rob")}),
+    "gallery-curve": lambda: cl.pipeline.gallery_curve(_runs()[:1], "t2i/Hit@1", sizes=(5, 24), resamples=50),
     "explanation": lambda: cl.explain("runs/noisy", "102"),
     "failures": lambda: cl.explain("runs/noisy"),
-    "difficulty": lambda: cl.read_difficulty("difficulty.parquet"),
+    "difficulty": lambda: cl.analyze.read_difficulty("difficulty.parquet"),
     "polysemy": _polysemy,
-    "missing-positives": lambda: cl.missing_positives(cl.load_dataset("few"), "cider"),
-    "label-quality": lambda: cl.label_quality(cl.load_dataset("scenes"), _runs()[1]),
+    "missing-positives": lambda: cl.analyze.find_missing_positives(cl.load_dataset("few"), "cider"),
+    "label-quality": lambda: cl.analyze.assess_label_quality(cl.load_dataset("scenes"), _runs()[1]),
     "granularity": lambda: cl.granularity(cl.load_dataset("few")),
-    "plan": lambda: cl.plan(5000, 25000, 512, device="h200"),
+    "plan": lambda: cl.planning.plan_evaluation(5000, 25000, 512, device="h200"),
 }
 """Results of Python that ``print`` shows."""

@@ -220,7 +220,7 @@ def test_captions_that_do_not_fit_the_fingerprint_are_refused(stored: Path, tmp_
     with pytest.raises(InputError, match=r"dataset: the tables have changed since .* not the one in header\.json"):
         cl.load_dataset(folder)
     assert cl.load_dataset(folder, verify=False).texts[0] == "a dog"
-    with cl.verification(False):
+    with cl.storage.verification(False):
         assert cl.Dataset.load(folder).texts[0] == "a dog"
 
 

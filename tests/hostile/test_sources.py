@@ -105,7 +105,7 @@ CALLS: dict[str, Callable[[str | Path], object]] = {
     "write_qrels": lambda path: cl.write_qrels(cl.Relevance.from_pairs(["q"], ["a"]), f"{path}.qrels"),
     "read_qrels": cl.read_qrels,
     "read_judgements": lambda path: cl.read_judgements(path, DATASET),
-    "read_difficulty": cl.read_difficulty,
+    "read_difficulty": cl.analyze.read_difficulty,
     "read_results": cl.read_results,
     "relevance_matrix": lambda path: cl.relevance_matrix(DATASET, "bleu", output=f"{path}.npy"),
     "load_plugin": cl.load_plugin,

@@ -128,7 +128,7 @@ def test_replacing_takes_nothing_that_is_not_ours(dataset: Dataset, tmp_path: Pa
     summary = json.loads((out / SUMMARY).read_text(encoding="utf-8"))
     summary["perturbations"]["../photos"] = summary["perturbations"]["char_swap"]
     (out / SUMMARY).write_text(json.dumps(summary), encoding="utf-8")
-    with cl.verification(False):
+    with cl.storage.verification(False):
         write_perturbations(other, ["char_swap"], out, overwrite=True)
     assert outside.is_dir()
 

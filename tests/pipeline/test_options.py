@@ -22,10 +22,12 @@ from crosslens.core import (
     recorded_options,
     refuse_other_keywords,
 )
+from crosslens.core.options import argument_helps
 from crosslens.encode import EncodeOptions
-from crosslens.explanations import OverviewKeywords, QueryKeywords, explain_queries, explain_run
+from crosslens.explanations import explain_queries, explain_run
 from crosslens.pipeline import AuditOptions, InputOptions, ModelOptions, RerankOptions
 from crosslens.pipeline.options import CaptionSetOptions, EvaluateArguments, EvaluateOptions, RobustnessOptions
+from crosslens.pipeline.protocols.analyses import OverviewKeywords, QueryKeywords
 
 KINDS = (EvaluateArguments, RobustnessOptions, CaptionSetOptions, InputOptions, ModelOptions, RerankOptions)
 DATASET = cl.Dataset.of({"a": ["x"], "b": ["y"]})
@@ -91,7 +93,7 @@ def test_signatures_and_docstrings_list_every_option(
             assert parameter.default is None
             continue
         assert parameter.default == entry.default
-        assert f"- ``{entry.name}``: {entry.metadata['option'].help}" in str(function.__doc__)
+        assert argument_helps(function)[entry.name] == entry.metadata["option"].help
 
 
 @pytest.mark.parametrize(
@@ -118,8 +120,8 @@ def test_a_keyword_of_a_function_is_none_of_the_options_that_it_accepts() -> Non
     assert list(parameters)[:3] == ["data", "ties", "depth"]
     assert parameters["ties"].default is True
     assert parameters["depth"].default == 10
-    assert "``depth``: How many" in str(measure.__doc__)
-    assert "``ties``" not in str(measure.__doc__)
+    assert argument_helps(measure)["depth"].startswith("How many")
+    assert "ties" not in argument_helps(measure)
     measure(1, depth=3, device="cpu")
     with pytest.raises(UnknownNameError, match="did you mean depth"):
         measure(1, dept=3)
@@ -142,4 +144,6 @@ def test_editors_see_every_option_of_explanations() -> None:
     for keywords, function in ((QueryKeywords, explain_queries), (OverviewKeywords, explain_run)):
         parameters = inspect.signature(function).parameters.values()
         named = {parameter.name for parameter in parameters if parameter.kind is parameter.KEYWORD_ONLY} - {"objects"}
-        assert keywords.__optional_keys__ == named | {"dataset", "dataset_options", "image_folder", "direction"}
+        assert keywords.__optional_keys__ == named | {
+            "protocol", "dataset", "dataset_options", "image_folder", "direction",
+        }  # fmt: skip

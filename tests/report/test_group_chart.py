@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 from crosslens.core import Bars, Figure, UnknownNameError, UsageError
-from crosslens.pipeline import GroupChart, chart, group_metrics
+from crosslens.pipeline import GroupChart, group_metrics, plot
 from crosslens.values import MetricValues, Run
 
 TASKS = ("colour", "count", "object", "ocr")
@@ -41,7 +41,7 @@ def three() -> list[Run]:
 
 
 def test_the_numbers_are_those_of_the_groups(three: list[Run]) -> None:
-    group_chart = chart(three, "task", "t2i/Hit@1")
+    group_chart = plot(three, "task", "t2i/Hit@1")
     assert list(group_chart.runs) == ["v0", "v1", "v2"]
     for run in three:
         groups = group_metrics(run, "task", "t2i/Hit@1").values["t2i/Hit@1"]
@@ -59,7 +59,7 @@ def bars(group_chart: GroupChart) -> Bars:
 
 
 def test_bars_carry_means_and_intervals(three: list[Run]) -> None:
-    group_chart = chart(three, "task", "t2i/Hit@1")
+    group_chart = plot(three, "task", "t2i/Hit@1")
     drawn = bars(group_chart)
     assert drawn.groups == group_chart.groups
     assert drawn.limits == (0, 1)
@@ -69,37 +69,37 @@ def test_bars_carry_means_and_intervals(three: list[Run]) -> None:
             (metric.mean, metric.low, metric.high) for metric in values
         ]
         assert f"{Figure.percent(group_chart.whole[run].mean)} over all" in own.name
-    alone = bars(chart(three[0], "task", "t2i/Hit@1"))
+    alone = bars(plot(three[0], "task", "t2i/Hit@1"))
     assert alone.mark is not None
     assert {figure.value for figure in alone.mark.figures} == {three[0]["t2i/Hit@1"].mean}
 
 
 def test_words_say_what_is_shown(three: list[Run]) -> None:
-    alone = chart(three[0], "task", "t2i/Hit@1")
+    alone = plot(three[0], "task", "t2i/Hit@1")
     assert alone.title == "Hit@1, text → image, by task"
     assert alone.facts == (*("v0 on scenes-v0", "40 caption queries", "95% intervals over images", "higher is better"),)
-    several = chart(three, "task", "t2i/Hit@1").facts
+    several = plot(three, "task", "t2i/Hit@1").facts
     assert "40 (v0), 80 (v1), 80 (v2) caption queries" in several
-    assert "lower is better" in chart(three, "task", "t2i/MedR").facts
+    assert "lower is better" in plot(three, "task", "t2i/MedR").facts
     assert bars(alone).title == alone.title
     assert "95% intervals over images" in str(alone)
     assert "over all queries" in bars(alone).about
-    assert bars(chart(three, "task", "t2i/MedR")).limits is None
+    assert bars(plot(three, "task", "t2i/MedR")).limits is None
 
 
 def test_order_is_best_first_and_numbers_keep_theirs(three: list[Run]) -> None:
-    group_chart = chart(three, "task", "t2i/Hit@1")
+    group_chart = plot(three, "task", "t2i/Hit@1")
     means = [group_chart.runs["v0"][group].mean for group in group_chart.groups]
     assert means == sorted(means, reverse=True)
-    ranks = chart(three, "task", "t2i/MedR")
+    ranks = plot(three, "task", "t2i/MedR")
     places = [ranks.runs["v0"][group].mean for group in ranks.groups]
     assert places == sorted(places)
-    assert chart(three, "things", "t2i/Hit@1").groups == ("0", "1", "2")
+    assert plot(three, "things", "t2i/Hit@1").groups == ("0", "1", "2")
 
 
 def test_groups_that_some_runs_lack(three: list[Run]) -> None:
     other = made("other", tasks=("colour", "code", "ocr"))
-    group_chart = chart([three[0], other], "task", "t2i/Hit@1")
+    group_chart = plot([three[0], other], "task", "t2i/Hit@1")
     assert set(group_chart.groups) == {*TASKS, "code"}
     assert "code" not in group_chart.runs["v0"]
     missing = bars(group_chart).series[0].figures[group_chart.groups.index("code")]
@@ -109,16 +109,16 @@ def test_groups_that_some_runs_lack(three: list[Run]) -> None:
 
 def test_many_groups_are_cut_with_a_word_about_it() -> None:
     many = made("many", 2, tasks=tuple(f"task {number:02}" for number in range(30)))
-    group_chart = chart(many, "task", "t2i/Hit@1")
+    group_chart = plot(many, "task", "t2i/Hit@1")
     assert (len(group_chart.groups), group_chart.left_out) == (20, 10)
     assert "10 smaller groups not shown" in group_chart.facts
-    whole = chart(many, "task", "t2i/Hit@1", largest=None)
+    whole = plot(many, "task", "t2i/Hit@1", largest=None)
     assert len(whole.groups) == 30
 
 
 def test_without_intervals(three: list[Run]) -> None:
     bare = replace(three[0]["t2i/Hit@1"], low=np.nan, high=np.nan)
-    group_chart = chart(replace(three[0], values={"t2i/Hit@1": bare}), "task")
+    group_chart = plot(replace(three[0], values={"t2i/Hit@1": bare}), "task")
     runs = {
         run: {group: replace(values, low=np.nan, high=np.nan) for group, values in own.items()}
         for run, own in group_chart.runs.items()
@@ -133,21 +133,21 @@ def test_without_intervals(three: list[Run]) -> None:
 
 def test_a_metric_of_two_directions_is_asked_about(run: Run) -> None:
     with pytest.raises(UsageError, match="choose i2t/Hit@1 or t2i/Hit@1"):
-        chart(run, "category", "Hit@1")
-    assert chart(run, "tags", "Hit@1").metric == "t2i/Hit@1", "images have no tags: one direction is left"
-    assert chart(run, "category").metric == "t2i/Hit@1"
+        plot(run, "category", "Hit@1")
+    assert plot(run, "tags", "Hit@1").metric == "t2i/Hit@1", "images have no tags: one direction is left"
+    assert plot(run, "category").metric == "t2i/Hit@1"
     with pytest.raises(UsageError, match="Rsum has no values by category"):
-        chart(run, "category", "Rsum")
+        plot(run, "category", "Rsum")
     with pytest.raises(UnknownNameError, match="did you mean category"):
-        chart(run, "categroy")
+        plot(run, "categroy")
     with pytest.raises(UnknownNameError, match="did you mean"):
-        chart(run, "category", "Hti@1")
+        plot(run, "category", "Hti@1")
 
 
 def test_runs_without_the_metric(three: list[Run], run: Run) -> None:
     other = replace(three[1], values={"t2i/MedR": three[1]["t2i/MedR"]})
     with pytest.raises(UnknownNameError, match="metric in 'v1' 't2i/Hit@1'"):
-        chart([three[0], other], "task", "Hit@1")
-    assert chart([three[0], other], "task").metric == "t2i/MedR"
+        plot([three[0], other], "task", "Hit@1")
+    assert plot([three[0], other], "task").metric == "t2i/MedR"
     with pytest.raises(UsageError, match="no metric by task in common"):
-        chart([replace(three[0], values={"t2i/Hit@1": three[0]["t2i/Hit@1"]}), other], "task")
+        plot([replace(three[0], values={"t2i/Hit@1": three[0]["t2i/Hit@1"]}), other], "task")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from crosslens.analyze import measure_difficulty, measure_filter_loss
+from crosslens.analyze import difficulty, measure_filter_loss
 from crosslens.report import LEVEL_COLOURS
 from crosslens.report.forms.drawing import series_class
 from crosslens.values import Dataset
@@ -13,7 +13,7 @@ from crosslens.values import Dataset
 def test_a_level_of_difficulty_has_one_colour_in_all_charts() -> None:
     dataset = Dataset.of({"a": ["x", "y"], "b": ["z"]})
     scores = {"first": np.array([[1, 0, 0], [0, 0, 0]]), "second": np.array([[1, 1, 0], [0, 0, 0]])}
-    result = measure_difficulty(dataset, scores, dict.fromkeys(scores, 1.0))
+    result = difficulty(dataset, scores, dict.fromkeys(scores, 1.0))
     assert result.counts() == {"easy": 1, "medium": 1, "hard": 1}
     classes = [series_class(number, level) for number, level in enumerate(LEVEL_COLOURS)]
     assert len(set(classes)) == 3

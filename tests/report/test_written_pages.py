@@ -18,7 +18,7 @@ from tests.report.browser import Watched
 from tests.report.test_explanations import NASTY as EXPLAINED, explanations as explanations, page_of
 from tests.report.test_gallery import pictures, retrieval_gallery, runs_of, scores, toys
 from tests.report.test_gallery_curves import curves
-from tests.report.test_group_chart import NASTY, TASKS, chart, made
+from tests.report.test_group_chart import NASTY, TASKS, made, plot
 from tests.report.test_leaderboard import run
 from tests.tables import each_row
 
@@ -86,7 +86,7 @@ def test_chart_of_groups(tmp_path: Path, browser_page: Watched) -> None:
     named = [made("v0"), made("v1", 20, 1), replace(made("v2", 20, 2), name=NASTY)]
     tasks = pl.col("task").replace("ocr", NASTY)
     runs = [replace(run, columns={"t2i": run.columns["t2i"].with_columns(tasks)}) for run in named]
-    path = chart(runs, "task", "t2i/Hit@1").save(tmp_path / "tasks.html")
+    path = plot(runs, "task", "t2i/Hit@1").save(tmp_path / "tasks.html")
     page = browser_page.page
     page.goto(path.as_uri())
     assert page.locator("svg .bar").count() == len(runs) * len(TASKS)

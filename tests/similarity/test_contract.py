@@ -136,4 +136,4 @@ def test_bad_input_says_so(name: str) -> None:
     dataset = cl.Dataset.of({str(row): texts for row, texts in enumerate(REFERENCES) if texts})
     for images, captions in (([-1], [0]), ([0], [99]), ([0, 1], [0])):
         with pytest.raises(UsageError):
-            cl.relevance_pairs(dataset, load(name), np.array(images), np.array(captions))
+            cl.similarity.relevance_pairs(dataset, load(name), np.array(images), np.array(captions))

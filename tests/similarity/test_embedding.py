@@ -91,7 +91,7 @@ def test_vectors_in_files_are_as_good_as_an_encoder(tmp_path, monkeypatch, over,
     assert not matrix[-1].any()
     rows, columns = np.random.default_rng(0).permutation(np.argwhere(np.ones(matrix.shape)))[:9].T
     monkeypatch.setattr("crosslens.similarity.protocol._FILLED", 0)
-    pairs = cl.relevance_pairs(dataset, stored, rows, columns)
+    pairs = cl.similarity.relevance_pairs(dataset, stored, rows, columns)
     np.testing.assert_allclose(pairs, matrix[rows, columns], atol=1e-6)
 
 

@@ -66,13 +66,15 @@ def test_aligned_with_the_ids_read_only_and_single() -> None:
 def test_pairs_are_cells() -> None:
     rng = np.random.default_rng(0)
     images, captions = rng.integers(0, WHOLE.shape[0], 50), rng.integers(0, WHOLE.shape[1], 50)
-    np.testing.assert_array_equal(cl.relevance_pairs(DATASET, "cider", images, captions), WHOLE[images, captions])
+    np.testing.assert_array_equal(
+        cl.similarity.relevance_pairs(DATASET, "cider", images, captions), WHOLE[images, captions]
+    )
 
 
 @pytest.mark.parametrize(("images", "captions"), [([0], [0, 1]), ([-1], [0]), ([0], [10_000]), ([[0]], [[0]])])
 def test_pairs_outside_are_refused(images: list[int], captions: list[int]) -> None:
     with pytest.raises(UsageError):
-        cl.relevance_pairs(DATASET, "cider", np.array(images), np.array(captions))
+        cl.similarity.relevance_pairs(DATASET, "cider", np.array(images), np.array(captions))
 
 
 @pytest.mark.usefixtures("small_blocks")
@@ -156,7 +158,7 @@ def test_found_again_by_ids_in_any_order_and_part(tmp_path: Path) -> None:
     rows = [DATASET.image_ids.index(image) for image in some.image_ids]
     columns = [DATASET.caption_ids.index(caption) for caption in some.caption_ids]
     np.testing.assert_array_equal(cl.relevance_matrix(some, str(file)), WHOLE[np.ix_(rows, columns)])
-    result = cl.relevance_pairs(some, file, np.array([1, 0]), np.array([0, 2]))
+    result = cl.similarity.relevance_pairs(some, file, np.array([1, 0]), np.array([0, 2]))
     np.testing.assert_array_equal(result, [WHOLE[rows[1], columns[0]], WHOLE[rows[0], columns[2]]])
 
 
@@ -178,9 +180,9 @@ def test_a_number_that_is_none_is_refused_with_its_place(tmp_path: Path, bad: fl
     with pytest.raises(InputError, match="column 7") as caught:
         cl.relevance_matrix(DATASET, tmp_path / "N.npy")
     assert caught.value.row == 3
-    assert cl.relevance_pairs(DATASET, tmp_path / "N.npy", np.array([0]), np.array([0])) == WHOLE[0, 0]
+    assert cl.similarity.relevance_pairs(DATASET, tmp_path / "N.npy", np.array([0]), np.array([0])) == WHOLE[0, 0]
     with pytest.raises(InputError, match="column 7"):
-        cl.relevance_pairs(DATASET, tmp_path / "N.npy", np.array([3]), np.array([7]))
+        cl.similarity.relevance_pairs(DATASET, tmp_path / "N.npy", np.array([3]), np.array([7]))
 
 
 SMALL = cl.Dataset.of({"a": ["one"], "b": ["two", "three"]})
@@ -234,7 +236,9 @@ def test_a_function_is_called_with_the_captions_of_the_image() -> None:
         return sum(caption == reference for reference in references)
 
     np.testing.assert_array_equal(cl.relevance_matrix(SMALL, shared), [[1, 0, 0], [0, 1, 1]])
-    np.testing.assert_array_equal(cl.relevance_pairs(SMALL, shared, np.array([1, 0]), np.array([1, 1])), [1, 0])
+    np.testing.assert_array_equal(
+        cl.similarity.relevance_pairs(SMALL, shared, np.array([1, 0]), np.array([1, 1])), [1, 0]
+    )
     assert load_similarity(shared).name.endswith("shared")
 
 

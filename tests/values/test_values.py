@@ -24,7 +24,7 @@ def dataset() -> cl.Dataset:
             {"image": ["a"], "object": ["o"], "name": ["cat"], "x": [0.0], "y": [0.0], "w": [3.0], "h": [4.0]}
         ),
         pl.DataFrame({"image": ["a"], "subject": ["o"], "predicate": ["on"], "object": ["o"]}),
-        cl.Card(source="here", licence="CC0"),
+        cl.values.Card(source="here", licence="CC0"),
     )
 
 
@@ -44,7 +44,7 @@ def relevance() -> cl.Relevance:
 
 
 def ranking() -> cl.Ranking:
-    return cl.rank_both(ScoreMatrix(np.array([[1.0, 2, 2], [0, 3, 1]])), relevance())["i2t"]
+    return cl.rank.rank_both(ScoreMatrix(np.array([[1.0, 2, 2], [0, 3, 1]])), relevance())["i2t"]
 
 
 @pytest.mark.parametrize("value", [

@@ -19,6 +19,7 @@ from fit import TRAINING_SHARE, Judged, judged, read
 
 import crosslens as cl
 from crosslens.encode.similarity import load_semantic
+from crosslens.similarity import relevance_pairs
 from crosslens.storage.hashing import random_stream
 
 Array = np.ndarray[Any, Any]
@@ -63,8 +64,8 @@ def candidates(dataset: cl.Dataset, pairs: Judged) -> dict[str, Array]:
     for image, caption in zip(pairs.image.tolist(), pairs.caption.tolist(), strict=True):
         sides.append((texts[caption], [word for one in own[image] for word in texts[one]]))
     return {
-        "semantic": cl.relevance_pairs(dataset, load_semantic(fit="without-roles"), pairs.image, pairs.caption),
-        "CIDEr-D": cl.relevance_pairs(dataset, "cider", pairs.image, pairs.caption),
+        "semantic": relevance_pairs(dataset, load_semantic(fit="without-roles"), pairs.image, pairs.caption),
+        "CIDEr-D": relevance_pairs(dataset, "cider", pairs.image, pairs.caption),
         "another colour": disagree(sides, lambda words: COLOURS.intersection(words)),
         "another number": disagree(sides, lambda words: {NUMBERS[word] for word in words if word in NUMBERS}),
         "a negation": np.array([float(bool(NEGATIONS.intersection(caption))) for caption, _ in sides]),

@@ -1,4 +1,22 @@
 from crosslens.analyze.agreement import HumanAgreement as HumanAgreement, measure_agreement as measure_agreement
+from crosslens.analyze.caption_polysemy.clusters import (
+    ImageCluster as ImageCluster,
+    PolysemyClusters as PolysemyClusters,
+    cluster_images as cluster_images,
+)
+from crosslens.analyze.caption_polysemy.measure import (
+    NEIGHBOURHOOD_SIZES as NEIGHBOURHOOD_SIZES,
+    CaptionDiversity as CaptionDiversity,
+    Polysemy as Polysemy,
+    check_sizes as check_sizes,
+    measure_caption_diversity as measure_caption_diversity,
+    polysemy as polysemy,
+)
+from crosslens.analyze.caption_polysemy.study import (
+    MeasuredDataset as MeasuredDataset,
+    PolysemyStudy as PolysemyStudy,
+    kernel_density as kernel_density,
+)
 from crosslens.analyze.categories import (
     ALL as ALL,
     CATEGORY as CATEGORY,
@@ -10,27 +28,6 @@ from crosslens.analyze.categories import (
     category_results as category_results,
 )
 from crosslens.analyze.classification import classification_pairs as classification_pairs
-from crosslens.analyze.difficulty.assignment import (
-    Difficulty as Difficulty,
-    measure_difficulty as measure_difficulty,
-    read_difficulty as read_difficulty,
-)
-from crosslens.analyze.difficulty.filter_loss import (
-    FilterLoss as FilterLoss,
-    measure_filter_loss as measure_filter_loss,
-)
-from crosslens.analyze.difficulty.study import (
-    DifficultyStudy as DifficultyStudy,
-    Stability as Stability,
-    measure_left_out as measure_left_out,
-    measure_stability as measure_stability,
-)
-from crosslens.analyze.difficulty.thresholds import (
-    Calibration as Calibration,
-    calibrate as calibrate,
-    read_thresholds as read_thresholds,
-    write_thresholds as write_thresholds,
-)
 from crosslens.analyze.discriminability import (
     DatasetDiscriminability as DatasetDiscriminability,
     Discriminability as Discriminability,
@@ -120,28 +117,31 @@ from crosslens.analyze.options import (
     LabelSettings as LabelSettings,
     entropy_band as entropy_band,
 )
+from crosslens.analyze.pair_difficulty.assignment import (
+    Difficulty as Difficulty,
+    difficulty as difficulty,
+    read_difficulty as read_difficulty,
+)
+from crosslens.analyze.pair_difficulty.filter_loss import (
+    FilterLoss as FilterLoss,
+    measure_filter_loss as measure_filter_loss,
+)
+from crosslens.analyze.pair_difficulty.study import (
+    DifficultyStudy as DifficultyStudy,
+    Stability as Stability,
+    measure_left_out as measure_left_out,
+    measure_stability as measure_stability,
+)
+from crosslens.analyze.pair_difficulty.thresholds import (
+    Calibration as Calibration,
+    calibrate as calibrate,
+    read_thresholds as read_thresholds,
+    write_thresholds as write_thresholds,
+)
 from crosslens.analyze.pair_scores import (
     ImageCaptionPairs as ImageCaptionPairs,
     check_table_file as check_table_file,
     write_table as write_table,
-)
-from crosslens.analyze.polysemy.clusters import (
-    ImageCluster as ImageCluster,
-    PolysemyClusters as PolysemyClusters,
-    cluster_images as cluster_images,
-)
-from crosslens.analyze.polysemy.measure import (
-    NEIGHBOURHOOD_SIZES as NEIGHBOURHOOD_SIZES,
-    CaptionDiversity as CaptionDiversity,
-    Polysemy as Polysemy,
-    check_sizes as check_sizes,
-    measure_caption_diversity as measure_caption_diversity,
-    measure_polysemy as measure_polysemy,
-)
-from crosslens.analyze.polysemy.study import (
-    MeasuredDataset as MeasuredDataset,
-    PolysemyStudy as PolysemyStudy,
-    kernel_density as kernel_density,
 )
 from crosslens.analyze.probes.probe import Probes as Probes, probe_captions as probe_captions
 from crosslens.analyze.scorers import (

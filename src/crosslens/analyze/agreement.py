@@ -309,18 +309,24 @@ def measure_agreement(
 ) -> HumanAgreement:
     """How well each φ agrees with people: Pearson, Spearman, Kendall τ-b and τ-c, with intervals that resample images.
 
-    ``judgements`` are a :class:`crosslens.data.Judgements` or a file (see :func:`crosslens.data.read_judgements`).
-    ``phi`` is one or several of: a name (``cider``, ``semantic``), a matrix or its file, a function
-    φ(references, caption), or one number per judged pair; a mapping names them. The ground truth itself (``binary``)
-    is always the first.
+    The ground truth itself (``binary``) is always the first φ. Results are over all pairs and over pairs outside the
+    ground truth. Where pairs have several judges, each subset also says how far people agree with each other, and the
+    highest Pearson that a φ can be expected to reach (``result.subsets["non-gt"].judges.ceiling()``).
 
-    Results are over all pairs and over pairs outside the ground truth, which is each caption's own image unless
-    ``ground_truth`` says more. ``without_references`` adds the pairs whose caption is not word for
-    word one of the image's references: a φ that sees the answer among its references has an easy task there.
-    ``pooled`` takes every judge's score as an observation of its own, as some papers do, not the mean of a pair.
-
-    Where pairs have several judges, each subset also says how far people agree with each other, and the highest
-    Pearson that a φ can be expected to reach (``result.subsets["non-gt"].judges.ceiling()``).
+    Args:
+        dataset: Images and their captions.
+        judgements: A :class:`crosslens.data.Judgements` or a file (see :func:`crosslens.data.read_judgements`).
+        phi: One or several of: a name (``cider``, ``semantic``), a matrix or its file, a function φ(references,
+            caption), or one number per judged pair; a mapping names them.
+        ground_truth: By default each caption's own image.
+        without_references: Add the pairs whose caption is not word for word one of the image's references: a φ that
+            sees the answer among its references has an easy task there.
+        pooled: Take every judge's score as an observation of its own, as some papers do, not the mean of a pair.
+        resamples: Resamples for the intervals.
+        level: Confidence level of the intervals.
+        seed: Seed of the intervals.
+        threads: Threads to use.
+        progress: Told how much is done.
     """
     if not isinstance(judgements, Judgements):
         judgements = read_judgements(judgements, dataset)

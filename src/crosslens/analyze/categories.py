@@ -19,8 +19,8 @@ from typing import Any, Literal
 import numpy as np
 import polars as pl
 
-from crosslens.analyze.difficulty.assignment import Difficulty, read_difficulty
 from crosslens.analyze.options import DIFFICULTY
+from crosslens.analyze.pair_difficulty.assignment import Difficulty, read_difficulty
 from crosslens.analyze.pair_scores import ImageCaptionPairs
 from crosslens.core import (
     Bars,
@@ -490,12 +490,19 @@ def category_results(
 ) -> CategoryResults:
     """How well the pairs of each category are retrieved, and separated from pairs that do not match.
 
-    ``categories`` is a table (or its file, or a ``Difficulty``) with the ids of captions, of images or of both, and
-    the column ``by``. Retrieval comes from the rankings of ``runs``: every metric is given with both denominators.
+    Every metric is given with both denominators. Intervals resample images.
 
-    For the area under the precision–recall curve (AUPRC), ``pairs`` are the pairs from :func:`classification_pairs`
-    and ``scores`` what each model gives them: one number per pair, or a matrix of images × captions. ``area`` is
-    ``step`` (average precision) or ``trapezoid``. Intervals resample images.
+    Args:
+        runs: Runs, whose rankings retrieval comes from.
+        categories: A table (or its file, or a ``Difficulty``) with the ids of captions, of images or of both.
+        by: The column of the categories.
+        metrics: Names of metrics.
+        pairs: For the area under the precision–recall curve (AUPRC), the pairs from :func:`classification_pairs`.
+        scores: What each model gives them: one number per pair, or a matrix of images × captions.
+        area: ``step`` (average precision) or ``trapezoid``.
+        resamples: Resamples for the intervals.
+        level: Confidence level of the intervals.
+        seed: Seed of the intervals.
     """
     labels = categories if isinstance(categories, Categories) else Categories.of(categories, by)
     if isinstance(runs, Mapping):

@@ -275,8 +275,15 @@ def dataset_discriminability(
 ) -> DatasetDiscriminability:
     """dis(t) of every caption over the ``k`` most similar images without its own; prints as ``.table``.
 
-    With a ``model`` of images and texts, or a model of texts and ``image_text`` (``mean`` or a summariser), which makes
-    an image of its captions; or with ``images`` and ``captions``, embeddings in the dataset's order or with ids.
+    Args:
+        dataset: Images and their captions.
+        model: A model of images and texts; or of texts, with ``image_text``. Instead of one, ``images`` and
+            ``captions``.
+        images: Vectors of the images, in the dataset's order or with ids.
+        captions: Vectors of the captions, likewise.
+        image_text: Makes an image of its captions: ``mean``, or a summariser.
+        name: What the model is called.
+        progress: Told how much is done.
     """
     refuse_other_keywords(options, dataset_discriminability)
     settings, encoding = DiscriminabilityOptions.pick(options), EncodeOptions.pick(options)

@@ -365,12 +365,20 @@ def find_missing_positives(
 ) -> MissingPositives:
     """Pairs outside the ground truth with φ as high as annotated pairs' that no caption denies, the highest first.
 
-    ``quantile`` of the annotated pairs' φ, each caption compared with the image's others, is the threshold, unless
-    ``threshold`` names one. The ground truth is each caption's own image unless ``ground_truth`` says otherwise.
-    ``verified`` are positives that people confirmed, such as :func:`crosslens.data.read_eccv` gives:
-    precision and recall are measured against them. At most ``most`` pairs are kept.
-
     φ is computed a few rows at a time: memory does not grow with images × captions.
+
+    Args:
+        dataset: Images and their captions.
+        phi: As in :func:`crosslens.relevance_matrix`.
+        quantile: The threshold as a quantile of the annotated pairs' φ, each caption compared with the image's others.
+        threshold: The threshold itself.
+        ground_truth: What is annotated; by default each caption's own image.
+        verified: Positives that people confirmed, such as :func:`crosslens.data.read_eccv` gives: precision and recall
+            are measured against them.
+        most: How many pairs are kept.
+        seed: Decides which captions are held out, and which are edited to see whether φ notices.
+        threads: Threads to use.
+        progress: Told how much is done.
     """
     if not 0 < quantile < 1:
         raise UsageError(f"quantile = {quantile}", fix="use a number between 0 and 1, such as 0.5", option="quantile")

@@ -256,9 +256,16 @@ def compare_scorers(
 ) -> ScorerComparison:
     """Compare two scorers of every caption with its image.
 
-    ``scores`` has two entries: one number per caption, or a matrix of images × captions. A pair that one of them does
-    not score (NaN) is left out and counted. ``categories`` is a table (or its file, or a ``Difficulty``) whose column
-    ``by`` splits the pairs.
+    A pair that one of them does not score (NaN) is left out and counted.
+
+    Args:
+        dataset: Images and their captions.
+        scores: Two entries: one number per caption, or a matrix of images × captions.
+        categories: A table (or its file, or a ``Difficulty``) that splits the pairs.
+        by: The column that splits them.
+        resamples: Resamples for the intervals.
+        level: Confidence level of the intervals.
+        seed: Seed of the intervals.
     """
     if len(scores) != 2:
         raise UsageError(f"{len(scores)} scorers", fix="name exactly two scorers", option="scores")

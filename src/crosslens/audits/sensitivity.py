@@ -118,8 +118,18 @@ def calibrate(
 ) -> Sensitivity:
     """Plant every defect into the data of an audit, and count how often the audit would have noticed it.
 
-    ``run`` names one of the audit's runs (default: the first), ``only`` kinds of findings. Each strength is planted
-    ``repeats`` times; what an interrupted call has done is kept in the audit's folder and not repeated.
+    What an interrupted call has done is kept in the audit's folder and not repeated.
+
+    Args:
+        audit: An audit, or its folder.
+        run: The name of one of the audit's runs; by default the first.
+        only: Kinds of findings; by default all.
+        repeats: How often each strength is planted.
+        seed: Seed of what is planted.
+        encoding: How the model is run.
+        progress: Told how much is done.
+        trust_code: Decides whether code of files that are named may run.
+        allow_hosts: Hosts that addresses in files may name.
     """
     progress, encoding = shown_progress(progress), encoding or EncodeOptions()
     if not isinstance(audit, Audit):

@@ -12,13 +12,13 @@ from crosslens.analyze import (
     Subject,
     assess_label_quality,
     compare_granularity,
+    difficulty,
     find_missing_positives,
     group_columns,
     look_at_groups,
     measure_caption_diversity,
-    measure_difficulty,
     measure_granularity,
-    measure_polysemy,
+    polysemy,
     score_hard_negatives,
 )
 from crosslens.audits.comparing import COMPARISON, compare_models
@@ -302,7 +302,7 @@ _HARDEST = 5
 
 
 @audit_stage("polysemy", about=RUN, order=100, needs=(A_DATASET, VECTORS, SEVERAL_IMAGES), cost=(2, 1.5))
-def polysemy(work: StageWork) -> StageOutput:
+def measure_polysemy(work: StageWork) -> StageOutput:
     """How diverse the captions of similar images are."""
     options, source = work.options, work.run
     inputs = load_inputs(source.recipe.absolute(), work.encoding, work.progress)
@@ -310,7 +310,7 @@ def polysemy(work: StageWork) -> StageOutput:
     vectors = {"images": inputs.images, "captions": inputs.captions}
     common: dict[str, Any] = {**vectors, **work.intervals, "progress": work.progress}
     sizes = [size for size in NEIGHBOURHOOD_SIZES if size < len(inputs.dataset.image_ids)]
-    curves = measure_polysemy(inputs.dataset, sizes=sizes, **common)
+    curves = polysemy(inputs.dataset, sizes=sizes, **common)
     diversity = measure_caption_diversity(inputs.dataset, cider=not options.quick, **common)
     payload = {"datasets": [{**curves.as_dict(), "diversity": diversity.as_dict()}], "files": []}
     files, flags = source.recipe.inputs, f"--model {source.recipe.model.name}"
@@ -321,13 +321,13 @@ def polysemy(work: StageWork) -> StageOutput:
 
 
 @audit_stage("difficulty", about=DATASET, order=110, needs=(A_DATASET, SCORES), cost=(1, 0.5))
-def difficulty(work: StageWork) -> StageOutput:
+def measure_difficulty(work: StageWork) -> StageOutput:
     """How hard each pair is, by whether the models' scores reach their thresholds."""
     words = [f"{name}={audited.folder}" for name, audited in work.runs.items()]
     reading: dict[str, Any] = {"encoding": work.encoding, "trust_code": True, "progress": work.progress}
     panel = read_panel(words, **reading)
     thresholds = calibrate_panel(panel, ("self",), settings={"seed": work.options.seed}, **reading)
-    result = measure_difficulty(
+    result = difficulty(
         panel[0].dataset,
         {member.name: member.scores for member in panel},
         {name: chosen.threshold for name, chosen in thresholds.items()},

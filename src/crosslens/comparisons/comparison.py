@@ -43,12 +43,20 @@ def compare(
     permutations: int = 10_000,
     seed: int = 0,
 ) -> Comparison:
-    """Compare the first run (or run folder) with each of the others, on the metrics named or on all they share.
+    """Compare the first run with each of the others; p-values come from a paired permutation test over images.
 
-    With ``all_pairs`` every run is compared with every other one. Queries are matched by id. p-values come from a
-    paired permutation test over images. One metric is ``primary`` (default: ``Hit@1`` where that is compared, else the
-    first; of ``t2i`` where there is a choice): its p-values are corrected (``holm``, ``bh`` or ``none``) for the pairs
-    of runs, those of all others, the secondary ones, among themselves. Equal tests are counted once.
+    Queries are matched by id. Of ``primary``, p-values are corrected for the pairs of runs, those of all other metrics,
+    the secondary ones, among themselves. Equal tests are counted once.
+
+    Args:
+        runs: Runs, or their folders.
+        metrics: Names of metrics; by default all that the runs share.
+        primary: The metric that decides; by default ``Hit@1`` where that is compared, else the first; of ``t2i`` where
+            there is a choice.
+        all_pairs: Compare every run with every other one.
+        correction: ``holm``, ``bh`` or ``none``.
+        permutations: How many permutations a test draws.
+        seed: Seed of the permutations.
     """
     if len(runs) < 2:
         raise UsageError("a comparison requires two runs", fix="name a second run")

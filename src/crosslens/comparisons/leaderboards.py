@@ -236,12 +236,19 @@ def leaderboard(
     permutations: int = 10_000,
     seed: int = 0,
 ) -> Leaderboard:
-    """Runs (or run folders) by model and dataset as one table, on the metrics named or on all that any run has.
+    """Runs by model and dataset as one table.
 
-    Cells may be missing. On every dataset all pairs of models are tested by a paired permutation test over images, and
-    each cell has the result of the pair with the best. The best is chosen by looking, so p-values are corrected
-    (``holm``, ``bh`` or ``none``) for all pairs: the tests of ``compare(…, all_pairs=True)`` of these runs and metrics,
-    with its ``primary`` metric.
+    On every dataset all pairs of models are tested by a paired permutation test over images, and each cell has the
+    result of the pair with the best. The best is chosen by looking, so p-values are corrected for all pairs: the tests
+    of ``compare(…, all_pairs=True)`` of these runs and metrics.
+
+    Args:
+        runs: Runs, or their folders, by model and dataset; cells may be missing.
+        metrics: Names of metrics; by default all that any run has.
+        primary: The metric that decides, as in :func:`compare`.
+        correction: ``holm``, ``bh`` or ``none``.
+        permutations: How many permutations a test draws.
+        seed: Seed of the permutations.
     """
     if not runs:
         raise UsageError("a leaderboard requires a run", fix="name at least one")

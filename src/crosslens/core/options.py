@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import inspect
 import operator
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import Field, dataclass, field, fields, replace
 from types import MappingProxyType
@@ -173,9 +174,9 @@ def accepts_options(*sources: type[Options] | tuple[type[Options], str] | Callab
     """Decorate a function whose ``**options: Unpack[SomeKeywords]`` are the fields of options classes.
 
     Beside a class may stand the names of the fields that are meant; of another function, or of a class without options,
-    it is the parameters with a default. The signature lists them with their defaults, the docstring with their help
-    texts, and ``scripts/generate_reference.py`` writes ``SomeKeywords``, for editors and type checkers, into
-    ``keywords.pyi`` of the package. A keyword that the function names itself is its own.
+    it is the parameters with a default. The signature lists them with their defaults, the ``Args`` of the docstring
+    with their help texts, and ``scripts/generate_reference.py`` writes ``SomeKeywords``, for editors and type checkers,
+    into ``keywords.pyi`` of the package. A keyword that the function names itself is its own.
     """
 
     def decorate(function: F) -> F:
@@ -189,9 +190,10 @@ def accepts_options(*sources: type[Options] | tuple[type[Options], str] | Callab
             if keyword.parameter.name not in taken
         }
         parameters += [keyword.parameter for keyword in accepted.values()]
-        helps = "\n".join(f"    - ``{name}``: {keyword.help}" for name, keyword in accepted.items() if keyword.help)
-        if helps:
-            function.__doc__ = f"{str(function.__doc__).rstrip()}\n\n    Options:\n\n{helps}\n    "
+        helps = [f"    {name}: {keyword.help}" for name, keyword in accepted.items() if keyword.help]
+        text = inspect.cleandoc(str(function.__doc__))
+        section = [] if "\nArgs:\n" in text or not helps else ["", "Args:"]
+        function.__doc__ = "\n".join([text, *section, *helps])
         vars(function)["__signature__"] = signature.replace(parameters=parameters)
         vars(function)["accepted_keywords"] = str(options.annotation), tuple(accepted.values())
         return function
@@ -202,9 +204,11 @@ def accepts_options(*sources: type[Options] | tuple[type[Options], str] | Callab
 def _keywords_of(source: Any) -> Iterator[AcceptedKeyword]:
     kind, names = source if isinstance(source, tuple) else (source, None)
     if not (isinstance(kind, type) and issubclass(kind, Options)):
-        for parameter in inspect.signature(kind).parameters.values():
+        helps = argument_helps(kind)
+        for name, parameter in inspect.signature(kind).parameters.items():
             if parameter.default is not parameter.empty:
-                yield AcceptedKeyword(parameter.replace(kind=parameter.KEYWORD_ONLY), kind.__module__)
+                keyword_only = parameter.replace(kind=parameter.KEYWORD_ONLY)
+                yield AcceptedKeyword(keyword_only, kind.__module__, helps.get(name, ""))
         return
     for entry in fields(kind):
         if "option" in entry.metadata and (names is None or entry.name in names.split()):
@@ -215,6 +219,13 @@ def _keywords_of(source: Any) -> Iterator[AcceptedKeyword]:
             )
             home = next(ancestor for ancestor in kind.__mro__ if entry.name in inspect.get_annotations(ancestor))
             yield AcceptedKeyword(parameter, home.__module__, entry.metadata["option"].help)
+
+
+def argument_helps(function: Callable[..., Any]) -> dict[str, str]:
+    """Parameter → what the section ``Args`` of a docstring says of it."""
+    section = (inspect.getdoc(function) or "").partition("\nArgs:\n")[2].partition("\n\n")[0]
+    entries = re.findall(r"^ {4}(\w+): (.*(?:\n {5,}.*)*)", section, re.MULTILINE)
+    return {name: " ".join(text.split()) for name, text in entries}
 
 
 def refuse_other_keywords(arguments: Iterable[str], function: Callable[..., Any]) -> None:

@@ -88,6 +88,9 @@ def load_plugin(path: str | Path) -> None:
 
     A file whose content is loaded already is not executed again. Where a file has changed since, what it registers
     replaces what it registered before.
+
+    Args:
+        path: The file.
     """
     if not is_plugin_loaded(path):
         load_module(str(_existing(Path(path).expanduser())))

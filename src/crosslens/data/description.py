@@ -90,7 +90,11 @@ class DatasetDescription(Presented):
 
 
 def describe(dataset: Dataset) -> DatasetDescription:
-    """Statistics of a dataset, and the problems it seems to have."""
+    """Statistics of a dataset, and the problems it seems to have.
+
+    Args:
+        dataset: Described as it is, with its columns and objects.
+    """
     counts = dataset.captions.group_by("image").len("count")
     joined = dataset.images.select("image").join(counts, on="image", how="left", maintain_order="left")
     per_image = joined["count"].fill_null(0)

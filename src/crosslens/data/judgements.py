@@ -356,12 +356,15 @@ def read_judgements(
 ) -> Judgements:
     """Human scores of image–caption pairs.
 
-    form: ``pairs`` (a table with the columns image, caption, score), ``cxc`` (Crisscrossed Captions),
-        ``flickr8k-expert`` or ``flickr8k-cf``; by default guessed from the file
-    skip_unknown: leave out rows of images and captions that the dataset does not have, and count them; otherwise the
-        first one raises
-
     A pair may have several rows, one per judge: its score is the mean.
+
+    Args:
+        path: The file.
+        dataset: What the pairs are of.
+        form: ``pairs`` (a table with the columns image, caption, score), ``cxc`` (Crisscrossed Captions),
+            ``flickr8k-expert`` or ``flickr8k-cf``; by default guessed from the file.
+        skip_unknown: Leave out rows of images and captions that the dataset does not have, and count them; otherwise
+            the first one raises.
     """
     with reading(path):
         if form is None:

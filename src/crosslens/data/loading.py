@@ -171,20 +171,19 @@ def is_dataset_path(source: str, base: Path = Path()) -> bool:
 def load_dataset(source: str | Path, **options: Any) -> Dataset:
     """Load a dataset.
 
-    ``source`` is the name of a reader, such as ``coco``, with the reader's options as keyword arguments; or the path of
-    a folder that ``Dataset.save``, clip-retrieval or Hugging Face's ``save_to_disk`` wrote, of a plain .jsonl, .csv,
-    .tsv or .parquet file, or of a .json file, whose content tells its format: COCO captions or instances, Karpathy's
-    ``dataset_*.json``, fine-grained captions, BLIP's and ALBEF's annotations. Files of a saved dataset that have
-    changed since are refused, unless ``verify=False``.
-
-    ``hf:owner/name`` is a dataset on the Hugging Face hub, or in its cache on this machine.
-
-    A dataset that people know by a name, such as ``flickr30k`` or ``coco-karpathy-5k``, is looked for below
+    A dataset that people know by a name, such as ``flickr30k`` or ``coco-karpathy-5k``, is looked for below the option
     ``data_folder``, or else below the folder in the environment variable ``CROSSLENS_DATA`` and the current one; where
-    it is not, the error says what to get from where. Options of its reader may be given, too.
+    it is not, the error says what to get from where.
 
-    ``extra_images`` is an option of every dataset: a folder of images, or a list of images, that have no captions and
-    enlarge the gallery (see :meth:`Dataset.with_extra_images`).
+    Args:
+        source: The name of a reader, such as ``coco``; of a known dataset; ``hf:owner/name``, a dataset on the Hugging
+            Face hub or in its cache on this machine; or the path of a folder that ``Dataset.save``, clip-retrieval or
+            Hugging Face's ``save_to_disk`` wrote, of a plain .jsonl, .csv, .tsv or .parquet file, or of a .json file,
+            whose content tells its format: COCO captions or instances, Karpathy's ``dataset_*.json``, fine-grained
+            captions, BLIP's and ALBEF's annotations. Files of a saved dataset that have changed since are refused,
+            unless ``verify=False``.
+        options: Those of the reader; and of every dataset ``extra_images``, a folder of images, or a list of images,
+            that have no captions and enlarge the gallery (see :meth:`Dataset.with_extra_images`).
     """
     extra = options.pop(EXTRA_IMAGES, None)
     dataset = _load(source, options)

@@ -223,8 +223,9 @@ def _numbered(items: list[str], values: list[Any], row_name: str) -> dict[str, f
 def read_run(path: str | Path) -> RankedLists:
     """The ranking of a system: higher scores first, equal scores in the order of the file's ranks.
 
-    TREC (``query Q0 item rank score system``), JSON (``{query: [ids]}`` best first, or ``{query: {id: score}}`` as
-    ranx saves it), or JSON lines (``{"query": …, "items": […], "scores": […]}``); each may be .gz.
+    Args:
+        path: TREC (``query Q0 item rank score system``), JSON (``{query: [ids]}`` best first, or ``{query: {id:
+            score}}`` as ranx saves it), or JSON lines (``{"query": …, "items": […], "scores": […]}``); each may be .gz.
     """
     content, entries = _read(existing_file(path), "scores")
     with reading(path):
@@ -266,9 +267,10 @@ def read_run(path: str | Path) -> RankedLists:
 def read_qrels(path: str | Path) -> Relevance:
     """Qrels: which items are relevant to which query, with grades.
 
-    TREC qrels (``query 0 item grade``), JSON (``{query: [ids]}`` or ``{query: {id: grade}}``), or JSON lines
-    (``{"query": …, "items": […], "grades": […]}``); each may be .gz. Grade 0 is judged irrelevant, a grade below 0 is
-    no judgement.
+    Args:
+        path: TREC qrels (``query 0 item grade``), JSON (``{query: [ids]}`` or ``{query: {id: grade}}``), or JSON lines
+            (``{"query": …, "items": […], "grades": […]}``); each may be .gz. Grade 0 is judged irrelevant, a grade
+            below 0 is no judgement.
     """
     content, entries = _read(existing_file(path), "grades")
     source = format_stem(path)
@@ -296,9 +298,13 @@ def read_qrels(path: str | Path) -> Relevance:
 def write_run(
     ranking: Ranking | RankedLists, path: str | Path, system: str | None = None, *, notify: Notify = to_stderr
 ) -> Path:
-    """Write ranked lists: TREC, or by the ending ``.json`` (``{query: {id: score}}``) or ``.jsonl``; .gz too.
+    """Write ranked lists. An existing file is replaced.
 
-    ``system`` is the name in the last TREC column. An existing file is replaced. ``notify`` is told of escaped ids.
+    Args:
+        ranking: What is written.
+        path: TREC, or by the ending ``.json`` (``{query: {id: score}}``) or ``.jsonl``; .gz too.
+        system: The name in the last TREC column.
+        notify: Told of escaped ids.
     """
     if isinstance(ranking, Ranking):
         listed = ranking.top_items != UNRANKED
@@ -314,10 +320,13 @@ def write_run(
 
 
 def write_qrels(relevance: Relevance, path: str | Path, *, notify: Notify = to_stderr) -> Path:
-    """Write qrels: TREC qrels, or by the ending ``.json`` (``{query: {id: grade}}``) or ``.jsonl``; .gz too.
+    """Write qrels. Whole grades are written without a decimal point. An existing file is replaced.
 
-    Whole grades are written without a decimal point. An existing file is replaced. ``notify`` is told of escaped ids.
-    The ending of a table is refused: as one, the file would be read back.
+    Args:
+        relevance: What is written.
+        path: TREC qrels, or by the ending ``.json`` (``{query: {id: grade}}``) or ``.jsonl``; .gz too. The ending of a
+            table is refused: as one, the file would be read back.
+        notify: Told of escaped ids.
     """
     if (suffix := format_suffix(path)) in TABLE_SUFFIXES:
         raise UsageError(f"qrels are written as TREC or JSON, not as {suffix}", fix="end the name in .qrels or .json")

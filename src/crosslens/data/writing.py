@@ -25,19 +25,22 @@ of each image together; ``new_caption_ids=True``: does not keep the ids of capti
 def write_dataset(
     dataset: Dataset, path: str | Path, to: str = "plain", *, images: str | Path | None = None, overwrite: bool = False
 ) -> Path:
-    """Write a dataset in the format ``to``; gzipped where the name ends in ``.gz``.
+    """Write a dataset; a format keeps what it has a field for (:func:`crosslens.data.left_out` says what it drops).
 
     ``coco``            captions JSON, with the columns of images and captions
     ``coco_instances``  instances JSON: the objects, their names as categories
     ``karpathy``        ``dataset_*.json``; the split is the images' column ``split``, or ``test``
     ``visual_genome``   a folder of five JSON files: captions as regions, objects, attributes and relationships
     ``flickr``          token file ``image#0<TAB>caption``, image by image; line breaks inside captions become spaces
-    ``plain``           .jsonl, .csv, .tsv or .parquet, one row per caption; ``images`` names a second file with one row
-                        per image, and in JSONL its objects and relations
+    ``plain``           .jsonl, .csv, .tsv or .parquet, one row per caption
     ``folder``          the folder of Parquet tables that ``Dataset.load`` reads
 
-    A format keeps what it has a field for (:func:`crosslens.data.left_out` says what it drops); but a file that would
-    lose an image, or give the images another order, is refused.
+    Args:
+        dataset: What is written. A file that would lose an image, or give the images another order, is refused.
+        path: The file or folder; gzipped where the name ends in ``.gz``.
+        to: The format.
+        images: Of ``plain``, a second file with one row per image, and in JSONL its objects and relations.
+        overwrite: Replace what is there.
     """
     writer = WRITERS[to]
     if images is not None and not writer.details.get("second_file"):

@@ -147,9 +147,12 @@ def current_engine() -> Engine:
 
 @contextmanager
 def use_engine(engine: str | EngineOptions | Engine = LOCAL, ray_address: str | None = None) -> Iterator[Engine]:
-    """Run what is inside on an engine: ``local``, or ``ray``, which starts on this machine unless an address is given.
+    """Run what is inside on an engine. The results are the same.
 
-    The results are the same. A Ray that was started here is stopped in the end, a cluster only left.
+    Args:
+        engine: ``local``, or ``ray``; or an engine of your own.
+        ray_address: A running cluster, which is only left in the end. Without it, a Ray is started on this machine, and
+            stopped.
     """
     chosen: Any = EngineOptions(engine, ray_address) if isinstance(engine, str) else engine
     started = LocalEngine() if isinstance(chosen, EngineOptions) else chosen

@@ -1,12 +1,3 @@
-from crosslens.explanations.api import (
-    OverviewKeywords as OverviewKeywords,
-    QueryKeywords as QueryKeywords,
-    dataset_change as dataset_change,
-    dataset_of_run as dataset_of_run,
-    explain as explain,
-    image_files_of_run as image_files_of_run,
-    image_folder_of as image_folder_of,
-)
 from crosslens.explanations.causes import (
     CAUSES as CAUSES,
     cause_column as cause_column,
@@ -81,5 +72,11 @@ from crosslens.explanations.run_comparison import (
     OverviewComparison as OverviewComparison,
     compare_overviews as compare_overviews,
     tabulate_overviews as tabulate_overviews,
+)
+from crosslens.explanations.run_dataset import (
+    dataset_change as dataset_change,
+    dataset_of_run as dataset_of_run,
+    image_files_of_run as image_files_of_run,
+    image_folder_of as image_folder_of,
 )
 from crosslens.explanations.statistics import association_rules as association_rules

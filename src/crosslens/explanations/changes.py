@@ -25,11 +25,11 @@ from crosslens.core import (
     Text,
 )
 from crosslens.engine import Progress
-from crosslens.explanations.api import image_files_of_run
 from crosslens.explanations.causes import CAUSES, UNEXPLAINED, cause_column, cause_table, judge_failures, texts_of
 from crosslens.explanations.failures import DIRECTION_NAMES, failed, query_outcomes, ranking_of
 from crosslens.explanations.mentions import mentioned_concepts
 from crosslens.explanations.objects import objects_of
+from crosslens.explanations.run_dataset import image_files_of_run
 from crosslens.similarity import Phi, load_similarity, prepare_dataset
 from crosslens.statistics import PairedTest, paired_permutation
 from crosslens.storage import Array, json_form

@@ -287,16 +287,20 @@ def concept_metrics(
 ) -> dict[str, Any]:
     """Every concept metric of one failure, from plain values.
 
-    ``ground_truth`` and ``retrieved`` are lists of objects, each ``{"synset": …}`` or ``{"name": …}``, optionally with
-    ``"box": [x, y, w, h]`` and ``"attributes": [word, …]``. ``sizes``, width and height of both images, makes the
-    areas of boxes shares of the image; without, boxes are taken as they are. ``threshold`` is the T of
-    ``SD[binary]``; ``base`` what a difference of areas is divided by: ``"ground_truth"`` or ``"min"``. ``mentioned``
-    restricts everything to these synsets: the query-informed variants.
-
     Undefined values are None. Beside the metrics: ``common``, ``missing``, ``extra`` (synsets), ``concept_pairs``
     [(missing, extra, similarity)], ``counts`` {synset: (ground truth, retrieved)}, ``box_pairs`` [(synset, object of
     the ground truth, object retrieved, area, area, difference)], ``attributes`` and ``relations``; objects are numbered
     in the order of their list.
+
+    Args:
+        ground_truth: Objects, each ``{"synset": …}`` or ``{"name": …}``, optionally with ``"box": [x, y, w, h]`` and
+            ``"attributes": [word, …]``.
+        retrieved: Objects, likewise.
+        threshold: The T of ``SD[binary]``.
+        base: What a difference of areas is divided by: ``ground_truth`` or ``min``.
+        sizes: Width and height of both images, which makes the areas of boxes shares of the image; without, boxes are
+            taken as they are.
+        mentioned: Restricts everything to these synsets: the query-informed variants.
     """
     objects = plain_objects(ground_truth, retrieved, sizes)
     return compare_images(objects, 0, 1, mentioned=mentioned, sizes=SizeComparison(threshold, base))

@@ -300,7 +300,10 @@ def find_counterfactual(
 ) -> Counterfactual:
     """The smallest single edit of one query that turns a top-1 success into a failure, or a failure into a success.
 
-    ``query`` is the id of a caption.
+    Args:
+        dataset: Images and their captions.
+        model: A name such as ``clip:…``, or an encoder.
+        query: The id of a caption.
     """
     return find_counterfactuals(dataset, model, [query], **options).results[0]
 
@@ -316,9 +319,14 @@ def find_counterfactuals(
 ) -> Counterfactuals:
     """For each query the smallest single edit that changes whether its own image comes first.
 
-    ``queries`` are ids of captions (default: all). Edits are what the perturbations can make of a caption, one at a
-    time. Keywords that are not listed below go to the perturbations. The result does not depend on the order or number
-    of queries. ``cache`` keeps the vectors, so that a repeated or interrupted search does not encode them twice.
+    Edits are what the perturbations can make of a caption, one at a time. The result does not depend on the order or
+    number of queries. Keywords that are not listed here go to the perturbations.
+
+    Args:
+        dataset: Images and their captions.
+        model: A name such as ``clip:…``, or an encoder.
+        queries: Ids of captions; by default all.
+        progress: Told how much is done.
     """
     if isinstance(queries, str):
         raise InputError("queries is a string", expected="a list of caption ids", fix="put it into a list")

@@ -248,9 +248,21 @@ def metric(
     """Register a metric: a function of the :class:`RelevantRanks` and the :class:`MetricSpec` to one value per query.
 
     Under a ``pooled`` option it returns one value per pair, in the order of :meth:`RelevantRanks.each`. Queries without
-    a relevant item are excluded afterwards. With ``across`` it gets the ranks of both directions, or of the one that is
-    asked for (``t2i/Rsum``), and returns values for each; with ``graded`` a
-    :class:`~crosslens.metrics.graded.GradedRanking`, which knows the gains of items.
+    a relevant item are excluded afterwards.
+
+    Args:
+        name: As it is written: ``Hit`` of ``Hit@5``.
+        definition: What it is, in one line.
+        source: Who defined it.
+        cutoff: Whether a name has ``@K``: ``none``, ``optional`` or ``required``.
+        options: What may stand in brackets after the name.
+        statistic: How values of queries become the figure: ``mean`` or ``median``.
+        higher_is_better: Whether it is.
+        range: The lowest and the highest value.
+        across: The function gets the ranks of both directions, or of the one that is asked for (``t2i/Rsum``), and
+            returns values for each.
+        graded: The function gets a :class:`~crosslens.metrics.graded.GradedRanking`, which knows the gains of items.
+        unit: How values are written, where that does not follow from the range.
     """
 
     def register(function: F) -> F:

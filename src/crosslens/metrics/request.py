@@ -50,9 +50,11 @@ def metric_plugins(requests: Iterable[MetricRequest]) -> dict[str, str]:
 
 
 def parse_metrics(text: str | Iterable[str | MetricSpec | MetricRequest] | None = None) -> list[MetricRequest]:
-    """Read metrics from one text (separated by spaces or commas) or from several; None: the default ones.
+    """Read metrics from text. A metric named twice is kept once.
 
-    A metric named twice is kept once. Where a name was ambiguous, the requests' ``notes`` say how it was read.
+    Args:
+        text: One text (separated by spaces or commas), or several; None for the default metrics. Where a name was
+            ambiguous, the requests' ``notes`` say how it was read.
     """
     parts: Iterable[str | MetricSpec | MetricRequest]
     parts = DEFAULT_METRICS if text is None else [text] if isinstance(text, str) else text

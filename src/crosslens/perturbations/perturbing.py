@@ -89,12 +89,19 @@ def perturb(
     progress: Progress | None = None,
     **options: Any,
 ) -> tuple[Perturbed, ...]:
-    """Every caption changed by the perturbation ``name``, in their order.
+    """Every caption changed by a perturbation, in their order.
 
-    ``captions`` are texts, a mapping from id to text, or a dataset. What happens to a caption depends on the seed, the
-    perturbation and its id (of plain texts: the text) alone, so that adding, removing or reordering captions changes
-    no other. ``options`` go to the perturbation; ``pipeline`` names the spaCy pipeline that tags, where tags are
-    needed, and ``threads`` how many processes tag.
+    What happens to a caption depends on the seed, the perturbation and its id (of plain texts: the text) alone, so that
+    adding, removing or reordering captions changes no other.
+
+    Args:
+        name: The perturbation.
+        captions: Texts, a mapping from id to text, or a dataset.
+        seed: Seed of what is changed.
+        pipeline: The spaCy pipeline that tags, where tags are needed.
+        threads: How many processes tag.
+        progress: Told how much is done.
+        options: Those of the perturbation.
     """
     results = perturb_all([name], captions, seed=seed, pipeline=pipeline, threads=threads, progress=progress, **options)
     return results[name]

@@ -43,7 +43,7 @@ from crosslens.pipeline.grouping.groups import (
 from crosslens.pipeline.grouping.side_by_side import (
     GroupChart as GroupChart,
     SideBySide as SideBySide,
-    chart as chart,
+    plot as plot,
     side_by_side as side_by_side,
 )
 from crosslens.pipeline.options import (
@@ -60,11 +60,7 @@ from crosslens.pipeline.panel import (
     parse_source as parse_source,
     read_panel as read_panel,
 )
-from crosslens.pipeline.protocols.analyses import (
-    agreement_by_protocol as agreement_by_protocol,
-    explain_by_protocol as explain_by_protocol,
-    granularity_by_protocol as granularity_by_protocol,
-)
+from crosslens.pipeline.protocols.analyses import agreement as agreement, explain as explain, granularity as granularity
 from crosslens.pipeline.protocols.protocol import (
     PROTOCOLS as PROTOCOLS,
     Convention as Convention,

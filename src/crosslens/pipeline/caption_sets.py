@@ -78,10 +78,18 @@ def compare_caption_sets(
 ) -> CaptionSets:
     """Evaluate one model on two caption sets of the same images, and compute how every metric changes.
 
-    Pass a ``model`` (as ``crosslens encode`` names them; images are encoded once, from ``before``), or the embeddings
-    of the ``images`` and of both sets' ``captions``, as arrays in the datasets' order or as :class:`Embeddings`.
-    Differences come with paired intervals and p-values over images, corrected for the number of metrics. With
-    ``output`` both runs are written there, as ``before`` and ``after``, and the same call again finds them.
+    Differences come with paired intervals and p-values over images, corrected for the number of metrics.
+
+    Args:
+        before: The first caption set; images are encoded once, from here.
+        after: The other one.
+        model: As ``crosslens encode`` names it; instead of one, ``images`` and ``captions``.
+        images: Vectors of the images, as an array in the dataset's order or as :class:`Embeddings`.
+        captions: Vectors of both sets' captions, likewise.
+        metrics: Names of metrics.
+        output: A folder for both runs, ``before`` and ``after``; the same call again finds them.
+        overwrite: Replace other runs.
+        progress: Told how much is done.
     """
     refuse_other_keywords(options, compare_caption_sets)
     encoding, settings = EncodeOptions.pick(options), CaptionSetOptions.pick(options)

@@ -405,6 +405,17 @@ def gallery_curve(
     Up to a run's own gallery, a figure is the exact expectation over all sub-galleries of that size that hold the
     query's relevant items (MedR: the median over queries and sub-galleries together). Beyond it, the figure is
     extrapolated and marked so. Two runs whose order depends on the size are named, with paired tests.
+
+    Args:
+        runs: Runs with their rankings.
+        metrics: Names of metrics; by default Hit@1, MRR and MedR of all directions.
+        sizes: Sizes of galleries; by default 1, 2, 5, 10, … and the runs' own.
+        seed: Seed of intervals and tests.
+        resamples: Resamples for the intervals.
+        level: Confidence level of the intervals.
+        permutations: How many permutations a test draws.
+        correction: ``holm``, ``bh`` or ``none``.
+        progress: Told how much is done.
     """
     runs = tuple(runs)
     if not runs:

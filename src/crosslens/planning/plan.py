@@ -238,7 +238,17 @@ _PER_ID = 8
 
 @dataclass(frozen=True)
 class Workload:
-    """What is to be evaluated, and with what."""
+    """What is to be evaluated, and with what.
+
+    Args:
+        device: What ranks: the name of its rates.
+        nodes: How many machines share the work.
+        precision: How vectors are stored.
+        depth: How many items of each list are kept.
+        queries: How many queries of each direction are ranked; by default all.
+        network: Gbit/s per node; taken as given, not measured.
+        storage: GB/s per node; likewise.
+    """
 
     images: int
     captions: int
@@ -373,9 +383,13 @@ def plan_evaluation(
     rates: Mapping[str, DeviceRates] | None = None,
     **workload: Unpack[WorkloadKeywords],
 ) -> EvaluationPlan:
-    """What evaluating ``images`` × ``captions`` vectors of ``dim`` numbers takes, by measured rates of this code.
+    """What an evaluation takes, by measured rates of this code.
 
-    ``network`` (Gbit/s) and ``storage`` (GB/s) are per node, and are taken as given: they are not measured.
+    Args:
+        images: How many vectors there are of images.
+        captions: How many there are of captions.
+        dim: How many numbers a vector has.
+        rates: What devices do per second, by name; by default those that were measured for this package.
     """
     work = Workload(images, captions, dim, **workload)
     devices = read_rates() if rates is None else rates

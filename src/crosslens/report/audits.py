@@ -57,10 +57,26 @@ def audit(
 ) -> Audit:
     """Everything that can be computed from what is given, as a folder with a report.
 
-    ``dataset`` and ``model`` may be lists: every model is evaluated on every dataset. Instead of a model,
-    ``image_embeddings`` and ``caption_embeddings``, ``scores`` or ``run`` name files; ``run`` also run folders.
-    ``dataset_options`` are those of the dataset's reader; ``image_ids``, ``caption_ids`` and ``qrels`` belong to files.
-    The same call again resumes an interrupted audit; ``overwrite`` replaces another one.
+    The same call again resumes an interrupted audit. Instead of a ``model``, there may be vectors, scores or runs in
+    files.
+
+    Args:
+        dataset: One or several; every model is evaluated on each.
+        model: The name of one or several models.
+        output: The audit's folder.
+        dataset_options: Those of the dataset's reader.
+        run: Files of ranked lists, or run folders.
+        name: What the model is called whose vectors, scores or lists are given.
+        image_embeddings: A file of vectors.
+        caption_embeddings: A file of vectors.
+        image_ids: A file with the ids of images, in the order of the vectors or scores.
+        caption_ids: A file with the ids of captions, likewise.
+        scores: A file with an images × captions matrix.
+        qrels: A file that says what is relevant.
+        overwrite: Replace another audit.
+        display: Told of each stage.
+        trust_code: Decides whether code of files that are named may run.
+        allow_hosts: Hosts that addresses in files may name.
     """
     refuse_other_keywords(options, audit)
     files: dict[str, Any] = {
@@ -109,8 +125,10 @@ def calibrate(audit: Audit | str | Path, **options: Unpack[CalibrateKeywords]) -
     """What an audit could have noticed: every defect planted into its own data at several strengths, and looked for.
 
     Says how often each would have been said, and how often among the first five findings; the audit's report shows it.
-    ``run`` names one of the audit's runs (default: the first), ``only`` kinds of findings, ``repeats`` how often each
-    strength is planted. The same call again resumes an interrupted one.
+    The same call again resumes an interrupted one.
+
+    Args:
+        audit: An audit, or its folder.
     """
     result = plant_and_look(audit, **options)
     again = load_audit(audit.folder if isinstance(audit, Audit) else audit)

@@ -189,11 +189,18 @@ def relevance_matrix(
 ) -> Array:
     """φ of every image (by its captions) and every caption: float32, aligned with ``image_ids`` × ``caption_ids``.
 
-    A caption of the image itself is compared with all of the image's captions, itself included. ``output`` is a
-    ``.npy`` file: blocks are written as they are computed, an interrupted call resumes when it is repeated, and the
-    returned array is memory-mapped. The ids are written beside it (``.json``). An existing file with other numbers is
-    replaced only with ``overwrite``. Without ``output``, a matrix that took long to compute is kept in the ``cache`` (a
-    folder; False for none), and found there by the measure and the captions.
+    A caption of the image itself is compared with all of the image's captions, itself included.
+
+    Args:
+        dataset: Images and their captions.
+        phi: The name of a similarity, a function φ(references, caption), a matrix or its file.
+        output: A ``.npy`` file: blocks are written as they are computed, the same call again resumes, and the returned
+            array is memory-mapped. The ids are written beside it (``.json``).
+        overwrite: Replace an existing file with other numbers.
+        threads: Threads to use.
+        progress: Told how much is done.
+        cache: Where, without ``output``, a matrix that took long to compute is kept, and found by the measure and the
+            captions: a folder, or False for nowhere.
     """
     similarity = load_similarity(phi)
     if output is not None:
@@ -242,7 +249,16 @@ def relevance_pairs(
     threads: int | None = None,
     progress: Progress | None = None,
 ) -> Array:
-    """φ of single pairs, given by the positions of their image and caption in the dataset: float32."""
+    """φ of single pairs: float32.
+
+    Args:
+        dataset: Images and their captions.
+        phi: As in :func:`relevance_matrix`.
+        images: The position of each pair's image in the dataset.
+        captions: The position of each pair's caption.
+        threads: Threads to use.
+        progress: Told how much is done.
+    """
     images, captions = np.asarray(images, np.int64), np.asarray(captions, np.int64)
     if images.shape != captions.shape or images.ndim != 1:
         fix = "pass one position of each per pair"

@@ -99,8 +99,11 @@ class PairCounter:
 def match_threshold(scores: Any, labels: Any) -> float:
     """The score that separates matching pairs from others with the highest F1; a score of at least it is a match.
 
-    ``labels`` says of each score whether the pair matches (1 or True) or not (0 or False). Among thresholds of equal F1
-    it is the lowest; it is always the score of a matching pair.
+    Among thresholds of equal F1 it is the lowest; it is always the score of a matching pair.
+
+    Args:
+        scores: One number per pair.
+        labels: Whether each pair matches: 1 or True, 0 or False.
     """
     return precision_recall(scores, labels).threshold
 

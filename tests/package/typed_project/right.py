@@ -17,14 +17,14 @@ def evaluated(folder: Path) -> cl.Run:
 
 
 def hit(run: cl.Run) -> float:
-    values: cl.MetricValues = run["t2i/Hit@1"]
+    values: cl.values.MetricValues = run["t2i/Hit@1"]
     return float(values.mean)
 
 
 def better(first: cl.Run, second: cl.Run) -> str:
-    comparison: cl.Comparison = cl.compare(first, second, metrics="Hit@1")
+    comparison: cl.comparisons.Comparison = cl.compare(first, second, metrics="Hit@1")
     return comparison.text(80)
 
 
 def parsed(name: str) -> list[MetricSpec]:
-    return [request.spec for request in cl.parse_metrics(name)]
+    return [request.spec for request in cl.metrics.parse_metrics(name)]

@@ -151,20 +151,24 @@ def score_hard_negatives(
 ) -> HardNegativesResult:
     """How often the right caption scores higher than captions that are nearly right.
 
-    The cases are ``cases`` (SugarCrepe's, ARO's or Winoground's files, a table with the columns case and right, or a
-    :class:`HardNegatives`), or the captions of ``dataset=`` against what ``perturbations=`` make of them
-    (``together=True``: one case per caption). ``form=``, ``crop=`` and ``by=`` say how files are read and grouped.
-    The scores come from one of
+    The scores come from a model, from vectors, from ``scores`` or from ``blind``. A tie is wrong. Intervals resample
+    photos.
 
-    model: an encoder, or its name; with ``image_text``, a dataset with the pictures' captions, a text encoder suffices
-    pair_model: a model that takes picture and text together, such as ``blip:Salesforce/blip-itm-base-coco``
-    images, captions: embeddings with the ids of the cases' dataset (``HardNegatives.as_dataset``), or arrays in its
-        order
-    scores: a table or its file, with the columns caption, score, and image where cases have two
-    blind: ``shorter`` or ``longer``, the length of the caption and nothing else
-
-    ``score`` names the score function of the vectors, which are cached where ``cache`` is given. A tie is wrong.
-    Intervals resample photos.
+    Args:
+        cases: SugarCrepe's, ARO's or Winoground's files, a table with the columns case and right, or a
+            :class:`HardNegatives`; instead of them, captions of ``dataset`` against what ``perturbations`` make of
+            them.
+        model: An encoder, or its name; with ``image_text`` a text encoder suffices.
+        pair_model: A model that takes picture and text together, such as ``blip:Salesforce/blip-itm-base-coco``.
+        images: Vectors of the images, with the ids of the cases' dataset (``HardNegatives.as_dataset``), or an array in
+            its order.
+        captions: Vectors of the captions, likewise.
+        scores: A table or its file, with the columns caption, score, and image where cases have two.
+        blind: ``shorter`` or ``longer``: the length of the caption and nothing else.
+        image_text: A dataset with the pictures' captions.
+        score: The score function of the vectors.
+        name: What the model is called.
+        progress: Told how much is done.
     """
     refuse_other_keywords(options, score_hard_negatives)
     which, judging, encoding = CaseOptions.pick(options), JudgingOptions.pick(options), EncodeOptions.pick(options)

@@ -69,9 +69,16 @@ def assess_label_quality(
 ) -> LabelQuality:
     """The labels to correct, those worth a look, and how many of each run's misses no model could have avoided.
 
-    ``runs`` are runs, or by name the rankings that :func:`crosslens.rank_both` returns; ``direction`` is t2i or t2t.
-    ``pictures`` maps image ids to files; which of them are one picture, their pixels decide. Hashes and ``images``,
-    vectors, only propose pairs. ``words=False`` skips parsing (and the extra ``language``), and so the keyword filter.
+    Args:
+        dataset: Images and their captions.
+        runs: Runs, or by name the rankings that :func:`crosslens.rank.rank_both` returns.
+        pictures: Image ids → files; which of them are one picture, their pixels decide.
+        images: Vectors of the images, which, like hashes, only propose pairs.
+        direction: t2i or t2t.
+        words: Parse captions; without (and without the extra ``language``) there is no keyword filter.
+        settings: What is listed.
+        progress: Told how much is done.
+        seed: Seed of the tests for swapped captions.
     """
     settings = settings or LabelSettings()
     if not isinstance(runs, Mapping):

@@ -133,7 +133,7 @@ def difficulty(
         **keywords,
     )
     dataset = panel[0].dataset
-    result = analyze.measure_difficulty(
+    result = analyze.difficulty(
         dataset,
         {member.name: member.scores for member in panel},
         {name: chosen.threshold for name, chosen in thresholds.items()},

@@ -190,7 +190,7 @@ class _Models:
         teller = self._text or self._joint
         words = None if teller is None else encoders.word_encoder(teller)
         joint: dict[str, Any] = {"images": images, "captions": captions, "progress": progress_bar()}
-        curves = analyze.measure_polysemy(
+        curves = analyze.polysemy(
             dataset, sizes=sizes, visual=visual, approximate=asked.approximate, **joint, **vars(intervals)
         )
         further = {"sentences": sentences, "words": words, "cider": not asked.no_cider, **vars(intervals)}

@@ -58,7 +58,7 @@ def agreement(
         raise UsageError(f"--kendall {kendall}", fix="--kendall must be b or c")
     _, record = followed(protocol, "agreement")
     dataset = source.load()
-    result = pipeline.agreement_by_protocol(
+    result = pipeline.agreement(
         dataset,
         data.read_judgements(judgements, dataset, form, skip_unknown=skip_unknown),
         tuple(dict.fromkeys(phi)) if phi else None,

@@ -205,7 +205,7 @@ def plot(
     if (studies := load_studies(runs)) is not None:
         return pipeline.drop_table(studies, metric, by=by)
     loaded = load_runs(runs, added.columns)
-    drawn = pipeline.chart(loaded, by, metric, largest=None if all_groups else _MOST_DRAWN)
+    drawn = pipeline.plot(loaded, by, metric, largest=None if all_groups else _MOST_DRAWN)
     if metric is None:
         print_note(f"note: {drawn.metric}; choose another with --metric")
     if by is None and (columns := pipeline.group_names(loaded[0])):

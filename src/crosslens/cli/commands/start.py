@@ -143,7 +143,7 @@ def demo(
     print_note(f"took {duration(time.perf_counter() - begin)}; processor time: {duration(used)}")
     named = zip(synthesis.VERSIONS, result.runs.values(), strict=True)
     runs = {version: replace(run, name=version) for version, run in named}
-    easiest = pipeline.chart(runs["v0"], _COLUMN, METRIC)
+    easiest = pipeline.plot(runs["v0"], _COLUMN, METRIC)
     print_note("")
     return DemoResult(model, runs, easiest, pipeline.side_by_side(list(runs.values()), METRIC, column=_COLUMN), result)
 

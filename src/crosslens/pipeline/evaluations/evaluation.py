@@ -114,23 +114,29 @@ def evaluate(
 ) -> Run:
     """Evaluate embeddings, a score matrix or ranked lists; or what :func:`crosslens.encode.text_only` returns.
 
-    ``images`` and ``captions`` are arrays aligned with the dataset's ids, or :class:`Embeddings`, which are matched by
-    id; ``scores`` is an images × captions matrix; ``run`` holds ranked lists, which may come without a dataset if
-    ``relevance`` says what is relevant. Without ``relevance`` a caption belongs to its image. Lists and judgements may
-    also be plain ``{query: [item, …]}``, and given by direction: ``{"i2t": …, "t2i": …}``. ``model`` encodes the
-    dataset: an object in memory (with ``preprocess`` and ``tokenizer`` where it needs them, see
-    :func:`crosslens.encode.encoder_of`), or a name such as ``clip:openai/clip-vit-base-patch32``; its images are looked
-    for below ``image_folder``, and encoded ``batch_size`` at once. ``second_stage`` has a pair
-    scorer re-rank the top of every list before anything is measured; the lists that a run keeps are then no longer
-    than what it re-ranked.
+    Lists and judgements may be plain ``{query: [item, …]}``, and given by direction: ``{"i2t": …, "t2i": …}``.
 
-    For graded metrics, ``phi`` names similarities (``{"mine": matrix}``, a file or a function, for ``NCS[mine]@10``),
-    and ``scores_from`` relevance encoders (``DCGcm[scores_from=clip]@10``): a score matrix, or a pair of image and
-    caption embeddings.
-
-    With ``output`` the run is written as a folder, here or at an address (``s3://…``, ``gs://…``); calling again with
-    the same inputs resumes it or returns what is there, and a folder with a different run raises unless ``overwrite``.
-    ``backend``, ``device``, ``tile`` and ``threads`` change how fast the result comes, never the result.
+    Args:
+        dataset: May be left out where ``run`` and ``relevance`` say it all.
+        images: Vectors of the images: an array aligned with the dataset's ids, or :class:`Embeddings`, which are
+            matched by id.
+        captions: Vectors of the captions, likewise.
+        scores: An images × captions matrix.
+        run: Ranked lists.
+        model: Encodes the dataset: an object in memory (see :func:`crosslens.encode.encoder_of`), or a name such as
+            ``clip:openai/clip-vit-base-patch32``.
+        preprocess: What the model in memory needs for images.
+        tokenizer: What it needs for captions.
+        image_folder: Where the model's images are.
+        batch_size: How many of them are encoded at once.
+        relevance: What is relevant; by default a caption belongs to its image.
+        second_stage: Has a pair scorer re-rank the top of every list before anything is measured; the lists that the
+            run keeps are no longer than what it re-ranked.
+        metrics: Names of metrics.
+        output: A folder for the run, here or at an address (``s3://…``, ``gs://…``). The same call again resumes the
+            run or returns it; a folder with a different run raises.
+        overwrite: Replace a different run.
+        progress: Told how much is done.
     """
     refuse_other_keywords(options, evaluate)
     arguments = EvaluateArguments.pick(options)

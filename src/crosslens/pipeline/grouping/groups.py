@@ -287,11 +287,18 @@ def group_metrics(
     seed: int = 0,
     resamples: int = 1000,
 ) -> GroupedMetrics:
-    """The chosen metrics of a run over each group of queries, with an interval of its own; the largest groups first.
+    """Metrics of a run over each group of queries, with an interval of its own; the largest groups first.
 
     A caption query belongs to a group by its own columns, by those of its image, and by ``caption_length``, its words.
-    Numbers with many different values are split at their quartiles; a column of lists puts a query into several
-    groups. ``largest`` keeps that many groups of each direction.
+    Numbers with many different values are split at their quartiles; a column of lists puts a query into several groups.
+
+    Args:
+        run: Its columns are those of the dataset.
+        column: The column that makes the groups.
+        metrics: Names of metrics; by default all that can be grouped.
+        largest: How many groups of each direction are kept; by default all.
+        seed: Seed of the intervals.
+        resamples: Resamples for the intervals.
     """
     column = column_of(run, column)
     grouped: dict[str, dict[str, MetricValues]] = {}

@@ -257,7 +257,7 @@ class GroupChart(Presented):
         return {"metric": self.metric, "by": self.column or None, "runs": _as_dicts(self.runs)}
 
 
-def chart(
+def plot(
     runs: Run | Sequence[Run],
     column: str | None = None,
     metric: str | None = None,
@@ -265,10 +265,16 @@ def chart(
     largest: int | None = 20,
     seed: int = 0,
 ) -> GroupChart:
-    """One metric of the runs by a column of their dataset (without one, over all queries), ready to be drawn.
+    """One metric of the runs by a column of their dataset, ready to be drawn.
 
-    Without ``metric`` it is ``t2i/Hit@1``, or the first that all runs have. Numbers keep their order; other groups
-    are in the order of the first run's figures, the best first. ``largest`` keeps that many groups.
+    Numbers keep their order; other groups are in the order of the first run's figures, the best first.
+
+    Args:
+        runs: One or several.
+        column: The column that makes the groups; without one, the chart is over all queries.
+        metric: By default ``t2i/Hit@1``, or the first that all runs have.
+        largest: How many groups are kept.
+        seed: Seed of the intervals.
     """
     runs = [runs] if isinstance(runs, Run) else list(runs)
     if not runs:

@@ -1,17 +1,18 @@
-"""Explanations, agreement with people and granularity as a paper's protocol prescribes them."""
+"""Explanations, agreement with people and granularity, as a paper's protocol prescribes them where one is named."""
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Unpack, overload
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack, overload
 
 from crosslens.analyze import Granularity, HumanAgreement, measure_agreement, measure_granularity
-from crosslens.core import accepts_options
+from crosslens.core import accepts_options, refuse_unknown
 from crosslens.data import Judgements
 from crosslens.engine import Progress
-from crosslens.explanations import Explanation, Overview, OverviewKeywords, QueryKeywords, explain
+from crosslens.explanations import Explanation, Overview, dataset_change, dataset_of_run, image_files_of_run
 from crosslens.pipeline.protocols.protocol import find_protocol
 from crosslens.similarity import Phi
 from crosslens.values import Dataset, Run
@@ -20,53 +21,108 @@ if TYPE_CHECKING:
     from crosslens.pipeline.keywords import AgreementKeywords
 
 
+class ExplainKeywords(TypedDict, total=False):
+    """What one query, several and all failures have in common."""
+
+    protocol: str | None
+    dataset: Dataset | str | Path | None
+    dataset_options: dict[str, Any] | None
+    image_folder: str | Path | None
+    direction: str | None
+    threshold: float
+    base: str
+    areas: str
+
+
+class QueryKeywords(ExplainKeywords, total=False):
+    """Those of named queries."""
+
+    competitors: int
+
+
+class OverviewKeywords(ExplainKeywords, total=False):
+    """Those of all failures."""
+
+    depth: int | None
+    minimum: int
+    resamples: int
+    level: float
+    seed: int
+    progress: Progress | None
+
+
 @overload
-def explain_by_protocol(
-    run: Run | str | Path, query: None = None, *, protocol: str | None = None, **options: Unpack[OverviewKeywords]
-) -> Overview: ...
+def explain(run: Run | str | Path, query: None = None, **options: Unpack[OverviewKeywords]) -> Overview: ...
 @overload
-def explain_by_protocol(  # type: ignore[overload-overlap]  # a text is a sequence of texts, too
-    run: Run | str | Path, query: str, *, protocol: str | None = None, **options: Unpack[QueryKeywords]
+def explain(  # type: ignore[overload-overlap]  # a text is a sequence of texts, too
+    run: Run | str | Path, query: str, **options: Unpack[QueryKeywords]
 ) -> Explanation: ...
 @overload
-def explain_by_protocol(
-    run: Run | str | Path, query: Sequence[str], *, protocol: str | None = None, **options: Unpack[QueryKeywords]
-) -> list[Explanation]: ...
+def explain(run: Run | str | Path, query: Sequence[str], **options: Unpack[QueryKeywords]) -> list[Explanation]: ...
 
 
-def explain_by_protocol(
+def explain(
     run: Run | str | Path,
     query: str | Sequence[str] | None = None,
     *,
     protocol: str | None = None,
+    dataset: Dataset | str | Path | None = None,
+    dataset_options: dict[str, Any] | None = None,
+    image_folder: str | Path | None = None,
+    direction: str | None = None,
     **options: Any,
 ) -> Overview | Explanation | list[Explanation]:
     """Why a query retrieved what it did: in full for one query or a list of them; without any, over all failures.
 
-    ``run`` is a run or its folder. ``dataset`` is a dataset, a reader's name or a path with ``dataset_options`` for the
-    reader; by default the one that the run's recipe names. Pictures of named queries are looked for below
-    ``image_folder``; by default in that of the recipe, or beside the dataset. ``direction``: ``t2i``, ``t2t`` or
-    ``i2t``; by default the one that has the query, captions first. ``protocol`` names a paper to follow, such as
-    ``expl``; its notes say so. ``options`` for named queries: ``threshold``, ``base``, ``areas`` and ``competitors``;
-    for all failures: ``depth``, ``threshold``, ``base``, ``areas``, ``minimum``, ``resamples``, ``level``, ``seed`` and
-    ``progress``.
+    Args:
+        run: A run, or its folder.
+        query: The id of a query, or several.
+        protocol: A paper to follow, such as ``expl``; the notes of the result say so.
+        dataset: A dataset, a reader's name or a path; by default the one that the run's recipe names.
+        dataset_options: Those of the dataset's reader.
+        image_folder: Where pictures of named queries are; by default that of the recipe, or beside the dataset.
+        direction: ``t2i``, ``t2t`` or ``i2t``; by default the one that has the query, captions first.
+        options: ``threshold``, ``base`` and ``areas`` of the size metrics. For named queries, ``competitors``; for all
+            failures, ``depth``, ``minimum``, ``resamples``, ``level``, ``seed`` and ``progress``, as
+            :func:`crosslens.explanations.explain_run` has them.
     """
+    from crosslens.explanations import explain_queries, explain_run
+
+    signature = inspect.signature(explain_run if query is None else explain_queries)
+    keywords = [name for name, parameter in signature.parameters.items() if parameter.kind is parameter.KEYWORD_ONLY]
+    refuse_unknown([name for name in options if name not in keywords], [*keywords, *ExplainKeywords.__annotations__])
+    notes: list[str] = []
+    last_notes: tuple[str, ...] = ()
     paper = find_protocol(protocol, "explain")
-    if paper is None:
-        return explain(run, query, **options)
-    prescribed, given = paper.settings["explain"], dict[str, Any](options)
-    for key in prescribed.keys() & given.keys():
-        if given[key] != prescribed[key]:
-            raise paper.contradiction(key, given[key], prescribed[key])
-    result = explain(run, query, **{**given, **prescribed})
-    note = f"The figures follow the protocol {paper.name}."
-    if isinstance(result, list):
-        return [replace(explained, notes=(*explained.notes, note)) for explained in result]
-    return replace(result, notes=(*result.notes, note))
+    if paper is not None:
+        prescribed = paper.settings["explain"]
+        for key in prescribed.keys() & options.keys():
+            if options[key] != prescribed[key]:
+                raise paper.contradiction(key, options[key], prescribed[key])
+        options |= prescribed
+        last_notes = (f"The figures follow the protocol {paper.name}.",)
+    opened = Run.load(run) if isinstance(run, str | Path) else run
+    data = dataset_of_run(opened, dataset, **(dataset_options or {}))
+    if dataset is None and not dataset_options:  # a dataset named on purpose may well differ: it has more objects
+        changed = dataset_change(opened, data)
+        notes += [] if changed is None else [changed]
+    if query is None:
+        overview = explain_run(opened, data, direction, **options)
+        return replace(overview, notes=(*notes, *overview.notes, *last_notes))
+    explanations = explain_queries(opened, data, [query] if isinstance(query, str) else query, direction, **options)
+    pictures = (picture for explained in explanations for picture in (explained.right, explained.other))
+    images = {picture.image for picture in pictures if picture is not None}
+    files, problem = image_files_of_run(opened, data, images, image_folder)
+    if problem and image_folder is not None:
+        notes.append(f"Boxes without pictures: {problem}")
+    explanations = [
+        replace(explained, notes=(*notes, *explained.notes, *last_notes), pictures=files) for explained in explanations
+    ]
+    return explanations[0] if isinstance(query, str) else explanations
 
 
 @accepts_options(measure_agreement)
-def agreement_by_protocol(
+def agreement(
     dataset: Dataset,
     judgements: Judgements | str | Path,
     phi: Phi | Sequence[Phi] | Mapping[str, Phi] | None = None,
@@ -76,8 +132,12 @@ def agreement_by_protocol(
 ) -> HumanAgreement:
     """How well each φ agrees with people: Pearson, Spearman, Kendall τ-b and τ-c, with intervals that resample images.
 
-    Without ``phi`` it is CIDEr. ``protocol`` names a paper to follow, such as ``five``: its φ come first, those named
-    behind them. The other keywords are those of :func:`crosslens.analyze.measure_agreement`.
+    Args:
+        dataset: Images and their captions.
+        judgements: A :class:`crosslens.data.Judgements` or a file (see :func:`crosslens.data.read_judgements`).
+        phi: One or several of: a name (``cider``, ``semantic``), a matrix or its file, a function φ(references,
+            caption), or one number per judged pair; a mapping names them. By default CIDEr.
+        protocol: A paper to follow, such as ``five``: its φ come first, those named behind them.
     """
     paper = find_protocol(protocol, "agreement")
     if paper is None:
@@ -90,7 +150,7 @@ def agreement_by_protocol(
     return measure_agreement(dataset, judgements, functions, **options)
 
 
-def granularity_by_protocol(
+def granularity(
     captions: Dataset | Mapping[str, str] | Iterable[str],
     *,
     protocol: str | None = None,
@@ -102,9 +162,16 @@ def granularity_by_protocol(
 ) -> Granularity:
     """Measure how fine-grained captions are; the result maps every feature to its mean over the captions.
 
-    ``captions`` are texts, ``{id: text}`` or a dataset, whose images are what intervals resample. Captions are parsed
-    by spaCy (``pipeline`` names one that is installed; ``cache`` and ``threads`` as in parsing); parses are cached, so
-    that a second call takes seconds. ``protocol`` names a paper to follow, such as ``brit``: only its features.
+    Captions are parsed by spaCy; parses are cached, so that a second call takes seconds.
+
+    Args:
+        captions: Texts, ``{id: text}`` or a dataset, whose images are what intervals resample.
+        protocol: A paper to follow, such as ``brit``: only its features.
+        name: What the captions are called.
+        pipeline: The spaCy pipeline, one that is installed.
+        cache: Where parses are kept: a folder, True for the usual one, or False for nowhere.
+        threads: How many processes parse.
+        progress: Told how much is done.
     """
     paper = find_protocol(protocol, "granularity")
     measured = measure_granularity(

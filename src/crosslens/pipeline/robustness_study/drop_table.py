@@ -159,10 +159,13 @@ class _Part:
 
 
 def drop_table(studies: Mapping[str, StudyTables], metric: str | None = None, *, by: str | None = None) -> DropTable:
-    """The drops of all models of all studies, which are named by their folders.
+    """The drops of all models of all studies.
 
-    ``by="dataset"`` takes the mean over the models of each dataset, as BRIT's Table 4 does, with an interval where the
-    metric is the sum of a direction's hits. The default metric is the headline that all studies have.
+    Args:
+        studies: By name, usually that of their folder.
+        metric: By default the headline that all studies have.
+        by: ``dataset`` takes the mean over the models of each dataset, as BRIT's Table 4 does, with an interval where
+            the metric is the sum of a direction's hits.
     """
     if by not in (None, BY_DATASET):
         raise UnknownNameError("column of robustness studies", str(by), (BY_DATASET,))

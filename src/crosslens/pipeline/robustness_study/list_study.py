@@ -196,17 +196,22 @@ def robustness_from_runs(
 ) -> Robustness:
     """Measure what perturbations change, from ranked lists that another program made.
 
-    ``runs`` holds the lists by perturbation under names of your own, and the unperturbed ones under ``none``: what
-    :func:`crosslens.read_run` returns, plain ``{query: [item, …]}``, a file, or those by direction
-    (``{"i2t": …, "t2i": …}``); or it is a folder whose files have these names. All need lists for the same queries.
-    ``relevance`` says which items are relevant; without it, a caption of ``dataset`` belongs to its image.
-    ``perturbed`` are the changed captions by perturbation (what ``crosslens perturb`` wrote): with them the study
-    knows which captions changed, and how.
-
     The tables are those of :func:`robustness`. Lists need ten items each, and may be cut off after that: what they do
-    not show is ranked below all they show, and metrics that look deeper raise.
+    not show is ranked below all they show, and metrics that look deeper raise. Options about making perturbations or
+    vectors raise.
 
-    Options about making perturbations or vectors raise.
+    Args:
+        runs: The lists by perturbation under names of your own, and the unperturbed ones under ``none``: what
+            :func:`crosslens.read_run` returns, plain ``{query: [item, …]}``, a file, or those by direction (``{"i2t":
+            …, "t2i": …}``); or a folder whose files have these names. All need lists for the same queries.
+        relevance: Which items are relevant; by default a caption of ``dataset`` belongs to its image.
+        dataset: Images and their captions.
+        perturbed: The changed captions by perturbation (what ``crosslens perturb`` wrote): with them the study knows
+            which captions changed, and how.
+        metrics: Names of metrics.
+        output: A folder for the study.
+        overwrite: Replace another study.
+        progress: Told how much is done.
     """
     refuse_other_keywords(options, robustness_from_runs)
     chosen = RobustnessOptions.pick(options)

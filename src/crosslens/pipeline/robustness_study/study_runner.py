@@ -318,19 +318,27 @@ def robustness(
 ) -> Robustness:
     """Evaluate models on a dataset and on perturbed variants of it, and measure what the perturbations change.
 
-    ``models`` (or one ``model``) are names such as ``clip:…`` or encoders, as a list or under names of your own.
-    Without one, ``images`` and ``captions`` are the vectors of the original and ``variants`` those of the variants by
-    perturbation: of captions, or a pair (images, captions) with None for what did not change. ``perturbations`` are
-    names and groups (``all``, ``adversarial``, ``beyond``, ``everything``, ``images``, ``blur@3``); without them,
-    those that ``variants`` or ``perturbed`` name, or ``all``. ``perturbed`` holds datasets that are perturbed already,
-    by name; the others are made here.
-
     Perturbed are the captions, which are the queries of ``t2i`` and the gallery of ``i2t``; or the pictures, the other
-    way round. Only what changed is encoded. With ``output`` there is a run folder for every model and variant, and
-    interrupted studies resume: vectors are those in the cache, and finished runs stay as they are.
+    way round. Only what changed is encoded. Where another program ranks, there is :func:`robustness_from_runs`.
 
-    With a second dataset as ``queries`` its captions are the queries, and perturbed: see
-    :func:`crosslens.encode.text_only`. Where another program ranks, there is :func:`robustness_from_runs`.
+    Args:
+        dataset: The original.
+        model: A name such as ``clip:…``, or an encoder.
+        models: Several of them, as a list or under names of your own.
+        images: Instead of a model, vectors of the original's images.
+        captions: Vectors of its captions.
+        variants: Vectors of the variants by perturbation: of captions, or a pair (images, captions) with None for what
+            did not change.
+        perturbed: Datasets that are perturbed already, by name; the others are made here.
+        queries: A second dataset, whose captions are the queries, and perturbed: see
+            :func:`crosslens.encode.text_only`.
+        perturbations: Names and groups (``all``, ``adversarial``, ``beyond``, ``everything``, ``images``, ``blur@3``);
+            by default those that ``variants`` or ``perturbed`` name, or ``all``.
+        metrics: Names of metrics.
+        output: A folder with a run for every model and variant. The same call again resumes: vectors are those in the
+            cache, and finished runs stay as they are.
+        overwrite: Replace another study.
+        progress: Told how much is done.
     """
     refuse_other_keywords(options, robustness)
     encode_options, study_options = EncodeOptions.pick(options), RobustnessOptions.pick(options)

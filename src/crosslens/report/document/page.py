@@ -162,11 +162,20 @@ def write_report(
     overwrite: bool = False,
     command: str = "",
 ) -> WrittenReport:
-    """Write the report on runs and audits (values or folders) as one page that needs no other file.
+    """Write the report on runs and audits as one page that needs no other file.
 
-    ``dataset`` and ``image_folder`` are by default those of the runs' recipes. ``size_budget`` is the size of the page
-    in MB: its pictures are made to fit. ``queries`` of each kind are shown. ``figures`` is a folder for every chart
-    (.svg, and .pdf with crosslens[pictures]) and every table (.tex).
+    Args:
+        sources: Runs and audits, or their folders.
+        output: The file of the page.
+        title: By default made of the names of the runs.
+        dataset: By default that of the runs' recipes.
+        dataset_options: Those of the dataset's reader.
+        image_folder: By default that of the runs' recipes.
+        size_budget: The size of the page in MB; its pictures are made to fit.
+        queries: How many queries of each kind are shown.
+        figures: A folder for every chart (.svg, and .pdf with crosslens[pictures]) and every table (.tex).
+        overwrite: Replace an existing page.
+        command: The command line, named on the page.
     """
     output = Path(output)
     if output.suffix.lower() not in (".html", ".htm"):

@@ -114,10 +114,13 @@ def holds_results(path: Path) -> bool:
 def read_results(*paths: str | Path) -> list[Run]:
     """Results that mteb or CLIP_benchmark wrote, one run per model and dataset.
 
-    A path is a JSON file, or the folder of a model's results that mteb wrote. Such a run has figures alone: no values
-    of queries, no intervals and no rankings, so it stands beside other runs in tables and is not tested against them.
-    Of mteb ``recall``, ``precision``, ``mrr``, ``map``, ``ndcg`` and ``cv_recall`` or ``hit_rate`` are read as
-    ``Recall``, ``Precision``, ``MRR``, ``AP``, ``nDCG`` and ``Hit``; of CLIP_benchmark ``recall``, which is ``Hit``.
+    Such a run has figures alone: no values of queries, no intervals and no rankings, so it stands beside other runs in
+    tables and is not tested against them. Of mteb ``recall``, ``precision``, ``mrr``, ``map``, ``ndcg`` and
+    ``cv_recall`` or ``hit_rate`` are read as ``Recall``, ``Precision``, ``MRR``, ``AP``, ``nDCG`` and ``Hit``; of
+    CLIP_benchmark ``recall``, which is ``Hit``.
+
+    Args:
+        paths: JSON files, or the folders of models' results that mteb wrote.
     """
     runs: dict[tuple[str, str], Run] = {}
     for path in map(Path, paths):

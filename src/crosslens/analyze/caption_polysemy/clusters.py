@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from crosslens.analyze.caption_polysemy.measure import CaptionGroups, joint_vectors
 from crosslens.analyze.near_duplicates import unit_vectors
 from crosslens.analyze.options import ClusterOptions
-from crosslens.analyze.polysemy.measure import CaptionGroups, joint_vectors
 from crosslens.core import UnknownNameError, UsageError, argument, needs_extra
 from crosslens.engine import Progress, shown_progress, stage
 from crosslens.storage import Array, derive_seed, frozen, json_form, random_stream

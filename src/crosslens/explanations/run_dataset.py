@@ -1,108 +1,20 @@
-"""``crosslens.explain``: one query, several, or all failures of a run; and the dataset that a run was made from."""
+"""The dataset that a run was made from, whether it has changed, and its pictures."""
 
 from __future__ import annotations
 
-import inspect
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypedDict, Unpack, overload
+from typing import Any
 
 import polars as pl
 
-from crosslens.core import InputError, UsageError, argument, refuse_unknown
+from crosslens.core import InputError, UsageError, argument
 from crosslens.data import image_files, is_dataset_name, is_dataset_path, load_dataset, path_options
 from crosslens.encode import EACH, MEAN, text_queries
 from crosslens.storage import parse_toml
 from crosslens.values import IMAGE_TO_TEXT, Dataset, Run
-
-if TYPE_CHECKING:
-    from crosslens.engine import Progress
-    from crosslens.explanations.explanation import Explanation
-    from crosslens.explanations.overview import Overview
-
-
-class ExplainKeywords(TypedDict, total=False):
-    """What one query, several and all failures have in common."""
-
-    dataset: Dataset | str | Path | None
-    dataset_options: dict[str, Any] | None
-    image_folder: str | Path | None
-    direction: str | None
-    threshold: float
-    base: str
-    areas: str
-
-
-class QueryKeywords(ExplainKeywords, total=False):
-    """Those of named queries."""
-
-    competitors: int
-
-
-class OverviewKeywords(ExplainKeywords, total=False):
-    """Those of all failures."""
-
-    depth: int | None
-    minimum: int
-    resamples: int
-    level: float
-    seed: int
-    progress: Progress | None
-
-
-@overload
-def explain(run: Run | str | Path, query: None = None, **options: Unpack[OverviewKeywords]) -> Overview: ...
-@overload
-def explain(  # type: ignore[overload-overlap]  # a text is a sequence of texts, too
-    run: Run | str | Path, query: str, **options: Unpack[QueryKeywords]
-) -> Explanation: ...
-@overload
-def explain(run: Run | str | Path, query: Sequence[str], **options: Unpack[QueryKeywords]) -> list[Explanation]: ...
-
-
-def explain(
-    run: Run | str | Path,
-    query: str | Sequence[str] | None = None,
-    *,
-    dataset: Dataset | str | Path | None = None,
-    dataset_options: dict[str, Any] | None = None,
-    image_folder: str | Path | None = None,
-    direction: str | None = None,
-    **options: Any,
-) -> Overview | Explanation | list[Explanation]:
-    """Why a query retrieved what it did: in full for one query or a list of them; without any, over all failures.
-
-    ``run`` is a run or its folder. ``dataset`` is a dataset, a reader's name or a path with ``dataset_options`` for the
-    reader; by default the one that the run's recipe names. Pictures of named queries are looked for below
-    ``image_folder``; by default in that of the recipe, or beside the dataset. ``direction``: ``t2i``, ``t2t`` or
-    ``i2t``; by default the one that has the query, captions first. ``options`` for named queries: ``threshold``,
-    ``base``, ``areas`` and ``competitors``; for all failures: ``depth``, ``threshold``, ``base``, ``areas``,
-    ``minimum``, ``resamples``, ``level``, ``seed`` and ``progress``.
-    """
-    from crosslens.explanations.explainer import explain_queries
-    from crosslens.explanations.overview import explain_run
-
-    signature = inspect.signature(explain_run if query is None else explain_queries)
-    known = [name for name, parameter in signature.parameters.items() if parameter.kind is parameter.KEYWORD_ONLY]
-    refuse_unknown([name for name in options if name not in known], [*known, *ExplainKeywords.__annotations__])
-    opened = Run.load(run) if isinstance(run, str | Path) else run
-    data = dataset_of_run(opened, dataset, **(dataset_options or {}))
-    named = dataset is not None or dataset_options  # a dataset named on purpose may well differ: it has more objects
-    changed = None if named else dataset_change(opened, data)
-    notes = () if changed is None else (changed,)
-    if query is None:
-        overview = explain_run(opened, data, direction, **options)
-        return replace(overview, notes=(*notes, *overview.notes))
-    explanations = explain_queries(opened, data, [query] if isinstance(query, str) else query, direction, **options)
-    pictures = (picture for explained in explanations for picture in (explained.right, explained.other))
-    images = {picture.image for picture in pictures if picture is not None}
-    files, problem = image_files_of_run(opened, data, images, image_folder)
-    if problem and image_folder is not None:
-        notes = (*notes, f"Boxes without pictures: {problem}")
-    explanations = [replace(explained, notes=(*notes, *explained.notes), pictures=files) for explained in explanations]
-    return explanations[0] if isinstance(query, str) else explanations
 
 
 def dataset_of_run(run: Run, dataset: Dataset | str | Path | None = None, **options: Any) -> Dataset:

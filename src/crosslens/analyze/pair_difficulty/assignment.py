@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from crosslens.analyze.difficulty.thresholds import Calibration, check_threshold
 from crosslens.analyze.options import DEFAULT_LEVELS, DIFFICULTY
+from crosslens.analyze.pair_difficulty.thresholds import Calibration, check_threshold
 from crosslens.analyze.pair_scores import ImageCaptionPairs, rows_of, write_table
 from crosslens.core import Cell, Figure, InputError, Presented, Section, Shares, Table, UsageError, argument, reading
 from crosslens.data import existing_file, format_suffix
@@ -249,7 +249,11 @@ class Difficulty(Presented):
 
 
 def read_difficulty(path: str | Path) -> Difficulty:
-    """Read what :meth:`Difficulty.write` wrote, or any table with the columns caption, image and difficulty."""
+    """Read what :meth:`Difficulty.write` wrote.
+
+    Args:
+        path: Its file, or any table with the columns caption, image and difficulty.
+    """
     path = existing_file(path)
     expected = "a table of levels, as crosslens analyze difficulty -o writes it"
     with rows_of(path, ("caption", "image", DIFFICULTY), expected, "check the path") as (table, _):
@@ -280,7 +284,7 @@ def read_difficulty(path: str | Path) -> Difficulty:
     )
 
 
-def measure_difficulty(
+def difficulty(
     dataset: Dataset,
     scores: Mapping[str, Any],
     thresholds: Mapping[str, float],
@@ -291,14 +295,16 @@ def measure_difficulty(
 ) -> Difficulty:
     """How hard each caption's pair with its image is for a panel of models.
 
-    ``scores`` has a matrix of images × captions per model, ``thresholds`` the score from which on that model says that
-    a pair matches (see :func:`match_threshold`). A pair that every model matches is easy, one that none does is hard,
-    the rest is medium; ``mapping`` can say otherwise: ``"easy=5-6 medium=2-4 hard=0-1"`` counts votes, and shares are
-    written in percent.
+    A pair that every model matches is easy, one that none does is hard, the rest is medium.
 
-    ``tie_breaker`` names one of the models. It is not part of the panel, which must then be of an even size; where the
-    panel disagrees, its vote is added to the others'. ``relevance`` names the pairs where a caption has several images:
-    the table then has a row per pair.
+    Args:
+        dataset: Images and their captions.
+        scores: A matrix of images × captions per model.
+        thresholds: The score from which on each model says that a pair matches (see :func:`match_threshold`).
+        tie_breaker: One of the models. It is not part of the panel, which must then be of an even size; where the panel
+            disagrees, its vote is added to the others'.
+        mapping: Other levels: ``"easy=5-6 medium=2-4 hard=0-1"`` counts votes, and shares are written in percent.
+        relevance: The pairs where a caption has several images: the table then has a row per pair.
     """
     pairs = ImageCaptionPairs.relevant(dataset, relevance)
     return assign_levels(

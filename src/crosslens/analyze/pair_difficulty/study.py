@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from crosslens.analyze.difficulty.assignment import (
+from crosslens.analyze.options import DIFFICULTY
+from crosslens.analyze.pair_difficulty.assignment import (
     Difficulty,
     Levels,
     count_votes,
@@ -20,7 +21,6 @@ from crosslens.analyze.difficulty.assignment import (
     shares_table,
     thresholds_table,
 )
-from crosslens.analyze.options import DIFFICULTY
 from crosslens.core import (
     Cards,
     Cell,
@@ -43,7 +43,7 @@ from crosslens.values import Dataset
 if TYPE_CHECKING:
     import polars as pl
 
-    from crosslens.analyze.difficulty.thresholds import Calibration
+    from crosslens.analyze.pair_difficulty.thresholds import Calibration
     from crosslens.statistics import PrecisionRecall
 
 

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from crosslens.analyze.difficulty.assignment import Difficulty
 from crosslens.analyze.options import DIFFICULTY, WEB_THRESHOLDS
+from crosslens.analyze.pair_difficulty.assignment import Difficulty
 from crosslens.core import Cell, Figure, InputError, Lines, Presented, Section, Series, Table, Text, UsageError
 from crosslens.metrics import format_count
 from crosslens.statistics import share_of_sums

@@ -203,7 +203,7 @@ def interval_figure(estimate: Estimate) -> Figure:
     return Figure(estimate.mean, estimate.low, estimate.high, digits=3)
 
 
-def measure_polysemy(
+def polysemy(
     dataset: Dataset,
     *,
     images: Embeddings | Any,
@@ -216,14 +216,22 @@ def measure_polysemy(
     approximate: bool = False,
     progress: Progress | None = None,
 ) -> Polysemy:
-    """The polysemy curves of a dataset.
+    """The polysemy curves of a dataset; rows of the table are in ascending order of R.
 
-    ``images`` and ``captions`` are vectors of a joint encoder, as arrays in the dataset's order or as Embeddings.
-    ``visual`` are the images' vectors of a separate visual encoder, which then decides which images are near and how
-    similar they are (the paper's DINOv2); without it ``images`` does. Rows of the table are in ascending order of R.
-    Neighbours are exact unless ``approximate`` searches them with faiss; ``recall`` of the result then says how many of
-    the true ones that finds. An image without captions is a neighbour like any other, and adds no caption. ``seed``,
-    ``resamples`` and ``level`` are those of the intervals, which resample images.
+    An image without captions is a neighbour like any other, and adds no caption.
+
+    Args:
+        dataset: Images and their captions.
+        images: The images' vectors of a joint encoder, as an array in the dataset's order or as :class:`Embeddings`.
+        captions: The captions' vectors of the same encoder.
+        sizes: The numbers R of neighbours.
+        visual: The images' vectors of a separate visual encoder, which then decides which images are near and how
+            similar they are (the paper's DINOv2); without it ``images`` does.
+        seed: Seed of the intervals, which resample images.
+        resamples: Resamples for the intervals.
+        level: Confidence level of the intervals.
+        approximate: Search neighbours with faiss; ``recall`` of the result says how many of the true ones that finds.
+        progress: Told how much is done.
     """
     progress = shown_progress(progress)
     chosen = check_sizes(sizes, dataset)

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import polars as pl
 
-from crosslens.analyze.polysemy.clusters import ImageCluster, PolysemyClusters
-from crosslens.analyze.polysemy.measure import CaptionDiversity, Polysemy, curve_sections, interval_figure
+from crosslens.analyze.caption_polysemy.clusters import ImageCluster, PolysemyClusters
+from crosslens.analyze.caption_polysemy.measure import CaptionDiversity, Polysemy, curve_sections, interval_figure
 from crosslens.core import (
     ABSENT,
     Cards,
