@@ -512,8 +512,9 @@ def changed(kept: Mapping[str, str]) -> list[str]:
 def moved(place: Place, hashed: str, stored: Iterable[Place]) -> Place | None:
     """Where a definition is today that is no longer where it was: under its name elsewhere, or renamed."""
     shape = hashed[:8]
+    same_name = sorted(definitions()[place[1].rpartition(".")[2]], key=lambda now: now[1] != place[1])
     for candidates in (
-        (now for now in definitions()[place[1].rpartition(".")[2]] if part_of(now).shape() == shape),
+        (now for now in same_name if part_of(now).shape() == shape),
         (now for now in places_in(place[0]) if now not in stored and part_of(now).shape() == shape),
         (now for now in shapes().get(shape, ()) if now not in stored and len(part_of(now).tokens) > TELLING),
     ):

@@ -8,7 +8,7 @@ so that all measurements together take about half an hour on two cores.
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -34,6 +34,7 @@ from crosslens.perturbations import perturb_all
 from crosslens.perturbations.selection import ADVERSARIAL
 from crosslens.pipeline import curve, find_protocol
 from crosslens.synth import VERSIONS, select_version, write_scenes
+from crosslens.values import MetricValues
 from flickr8k import METRICS as RANKS, encoders, figures
 
 Figures = dict[str, str]
@@ -409,6 +410,6 @@ def recos_scenes(data: Path) -> Figures:
 
 def by_task(run: cl.Run, metric: str) -> str:
     """Hit@1 of every task, the easiest first."""
-    groups = cl.group_metrics(run, "task", metric, resamples=0).values[metric]
+    groups: Mapping[str, MetricValues] = cl.group_metrics(run, "task", metric, resamples=0).values[metric]
     ordered = sorted(groups, key=lambda task: (-groups[task].mean, task))
     return "`tiny`, v1: " + ", ".join(f"{task} {percent(groups[task].mean)}" for task in ordered)

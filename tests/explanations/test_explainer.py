@@ -14,7 +14,8 @@ import pytest
 
 import crosslens as cl
 from crosslens.core import CrosslensError, InputError, MissingExtraError, UnknownNameError, UsageError
-from crosslens.explanations import concept_metrics, explain, explain_queries
+from crosslens.explanations import concept_metrics, explain_queries
+from crosslens.pipeline import explain
 from crosslens.values import Dataset, Run
 
 pytest.importorskip("spacy", reason="pip install 'crosslens[language]'")
