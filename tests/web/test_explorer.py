@@ -148,18 +148,26 @@ def test_against_another_run(client: TestClient, runs_folder: Path) -> None:
 
 
 def test_only_comparisons_that_work_are_offered() -> None:
-    """The same content of the dataset, as many queries, the same folds, a metric of both; nothing without a dataset."""
+    """The same content of the dataset or of the judgements, the same queries and folds, and a metric of both."""
 
     def summary(name: str, dataset: str = "d", n: int = 10, metric: str = "t2i/Hit@1", **more: Any) -> RunSummary:
         return RunSummary(name, Path(name), name, name, (), {metric: {"mean": 0.5, "n": n}}, dataset=dataset, **more)
 
     folds = {"options": {"folds": 5}}
+    drawn, judged = ([{"options": {"queries": 5, "seed": seed}} for seed in (0, 1)],
+                     [{"relevance": {"t2i": {"source": "qrels", "fingerprint": name}}} for name in "xy"])  # fmt: skip
     runs = [
         summary("a"), summary("b"), summary("other", "e"), summary("fewer", n=9), summary("rank", metric="t2i/MedR"),
         summary("folded", provenance=folds), summary("bad", problem="unreadable"), summary("lists", ""),
-        summary("c", ""), summary("folded too", provenance=folds),
+        summary("c", ""), summary("folded too", provenance=folds), summary("drawn", provenance=drawn[0]),
+        summary("others drawn", provenance=drawn[1]), summary("judged", provenance=judged[0]),
+        summary("judged again", provenance=judged[0]), summary("judged otherwise", provenance=judged[1]),
+        summary("qrels", "", provenance=judged[0]), summary("qrels again", "", provenance=judged[0]),
+        summary("odd", "", provenance={"relevance": {"t2i": 3}}), summary("as odd", "", provenance={"relevance": []}),
     ]  # fmt: skip
-    assert [[run.name for run in group] for group in comparable_runs(runs)] == [["a", "b"], ["folded", "folded too"]]
+    assert [[run.name for run in group] for group in comparable_runs(runs)] == [
+        ["a", "b"], ["folded", "folded too"], ["judged", "judged again"], ["qrels", "qrels again"],
+    ]  # fmt: skip
     assert not comparable_runs(runs[2:5])
 
 
@@ -412,21 +420,21 @@ def test_a_run_of_lists_alone_has_the_dataset_that_leaderboards_name(tmp_path: P
 
 def test_the_runs_are_a_table_of_figures() -> None:
     figures = {"t2i/Hit@1": 0.51234, "t2i/MedR": 12.0, "Rsum": 161.98}
-    metrics = {name: {"mean": mean, "low": None, "high": None} for name, mean in figures.items()}
+    metrics = {name: {"mean": mean, "low": None, "high": None, "n": 9} for name, mean in figures.items()}
+    better = metrics | {"t2i/Hit@1": {"mean": 0.6, "n": 9}}
+    data, folds = {"dataset": {"name": "D"}}, {"options": {"folds": 2}}
     runs = [
-        RunSummary("a", Path("a"), "a", "a", (), metrics, dataset="d", dataset_name="D"),
-        RunSummary(
-            "b", Path("b"), "b", "b", (), {**metrics, "t2i/Hit@1": {"mean": 0.6}}, dataset="d", dataset_name="D"
-        ),
+        RunSummary("a", Path("a"), "a", "a", (), metrics, data, "d", "D"),
+        RunSummary("b", Path("b"), "b", "b", (), better, data, "d", "D"),
+        RunSummary("c", Path("c"), "c", "c", (), better | {"t2i/Hit@1": {"mean": 0.7, "n": 9}}, data | folds, "d", "D"),
         RunSummary("x", Path("x"), "x", "x", (), problem="unreadable"),
     ]
     (section,) = run_list(runs, RunFilter(sort="t2i/Hit@1")).sections()
     table, damaged = section.tables
     assert table.header == ("Run", "Dataset", "t2i/Hit@1", "t2i/MedR", "Rsum")
-    assert [str(cell) for cell in table.rows[0][2:]] == ["60.0", "12", "162.0"]
-    assert [row[0] for row in table.rows] == ["b", "a"]
-    assert (0, 2) in table.best
-    assert (1, 2) not in table.best
+    assert [str(cell) for cell in table.rows[1][2:]] == ["60.0", "12", "162.0"]
+    assert [row[:2] for row in table.rows] == [("c", "D (2 folds)"), ("b", "D"), ("a", "D")]
+    assert [(row, 2) in table.best for row in range(3)] == [False, True, False], "a smaller gallery is no better"
     assert damaged.rows == (("x", "x", "unreadable"),)
 
 

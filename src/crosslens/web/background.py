@@ -105,9 +105,9 @@ class Jobs:
     def start(self, name: str, work: Work) -> JobProgress:
         """Begin ``work`` unless it is under way; too many waiting pieces of work raise."""
         with self._lock:
-            known = self._progress.get(name)
-            if known is not None and known.state in (WAITING, RUNNING):
-                return known
+            before = self._progress.get(name)
+            if before is not None and before.state in (WAITING, RUNNING):
+                return before
             waiting = sum(progress.state == WAITING for progress in self._progress.values())
             if waiting >= MOST_WAITING:
                 raise ConflictError(f"{waiting} other jobs are waiting", fix="try again when some are done")

@@ -55,8 +55,8 @@ class RunSummary:
         return metric_figure(metric, None).of_row(self.metrics.get(metric))
 
     def as_dict(self) -> dict[str, Any]:
-        named = ("id", "name", "location", "dataset", "dataset_name", "problem")
-        return {name: getattr(self, name) for name in named} | {"figures": self.metrics}
+        names = ("id", "name", "location", "dataset", "dataset_name", "problem")
+        return {name: getattr(self, name) for name in names} | {"figures": self.metrics}
 
 
 def address_name(text: str) -> str:
@@ -132,13 +132,13 @@ def read_summary(root: Path, folder: Path, signature: tuple[int, ...]) -> RunSum
             unit = {"unit": facts.unit, "higher_is_better": facts.higher_is_better}
             figures[str(name)] = {**json_form(numbers), "n": int(values.get("n") or 0), **unit}
         provenance = dict(content.get("provenance", {}))
-        known = provenance.get("dataset") or {}
+        source = provenance.get("dataset") or {}
         dataset, name = "", dataset_label(provenance)
-        if fingerprint := str(known.get("fingerprint", "")):
-            name = str(known.get("name", ""))
+        if fingerprint := str(source.get("fingerprint", "")):
+            name = str(source.get("name", ""))
             dataset = dataset_id(name, fingerprint)
-        shown = str(content.get("name", folder.name))
-        return RunSummary(identity, folder, location, shown, signature, figures, provenance, dataset, name)
+        label = str(content.get("name", folder.name))
+        return RunSummary(identity, folder, location, label, signature, figures, provenance, dataset, name)
     except (CrosslensError, OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         problem = error.problem if isinstance(error, CrosslensError) else f"unreadable: {error}"
         return RunSummary(identity, folder, location, folder.name, signature, problem=problem.splitlines()[0])
@@ -198,16 +198,16 @@ class RunLibrary:
         """All runs in the folder now, those that cannot be read too, by their location."""
         with self._lock:
             if time.monotonic() - self._looked > _SECONDS:
-                known = {summary.folder: summary for summary in self._summaries.values()}
+                by_folder = {summary.folder: summary for summary in self._summaries.values()}
                 runs, self._study_folders = stored_folders(self.folder)
                 fresh = []
                 for folder in runs:
                     signature = file_signature(*(folder / name for name in (RUN_FILE, QUERIES_FILE, RECIPE_FILE)))
-                    before = known.get(folder)
+                    before = by_folder.get(folder)
                     same = before is not None and before.signature == signature
                     fresh.append(before if before and same else read_summary(self.folder, folder, signature))
                 # Where two folders cannot be exchanged in one step, a run is gone while it is replaced.
-                fresh += [known[folder] for folder in known.keys() - set(runs) if being_written(folder)]
+                fresh += [by_folder[folder] for folder in by_folder.keys() - set(runs) if being_written(folder)]
                 self._summaries = {summary.id: summary for summary in fresh}
                 self._looked = time.monotonic()
             return list(self._summaries.values())
@@ -240,10 +240,10 @@ class RunLibrary:
         for folder in self._study_folders:
             key = (folder, file_signature(folder / ROBUSTNESS_FILE))
             study = self._studies.get(key, partial(load, folder))
-            known = None if study is None else study.about.get("dataset")
-            if study is None or not isinstance(known, dict) or not known.get("fingerprint"):
+            source = None if study is None else study.about.get("dataset")
+            if study is None or not isinstance(source, dict) or not source.get("fingerprint"):
                 continue
-            if dataset_id(str(known.get("name", "")), str(known["fingerprint"])) == dataset:
+            if dataset_id(str(source.get("name", "")), str(source["fingerprint"])) == dataset:
                 studies[folder.name if folder == self.folder else folder.relative_to(self.folder).as_posix()] = study
         return studies
 
@@ -258,10 +258,10 @@ class RunLibrary:
         return [DatasetSummary(name, names[name], tuple(members)) for name, members in runs.items()]
 
     def dataset_summary(self, dataset: str) -> DatasetSummary:
-        known = {summary.id: summary for summary in self.datasets()}
-        if dataset not in known:
-            raise UnknownNameError("dataset", dataset, known)
-        return known[dataset]
+        summaries = {summary.id: summary for summary in self.datasets()}
+        if dataset not in summaries:
+            raise UnknownNameError("dataset", dataset, summaries)
+        return summaries[dataset]
 
     def dataset(self, dataset: str) -> Dataset:
         """A dataset by its id: as given beside the folder, else as the recipe of a run over it names it."""

@@ -129,8 +129,8 @@ def sections_html(sections: Iterable[Section], drawn: Mapping[str, EmbeddedImage
 
 def render(request: Request, template: str, *, status: int = 200, **values: Any) -> HTMLResponse:
     """A page from ``feature/name.html``, which extends ``base.html`` and is given these values and the request."""
-    shown = {"request": request, "page_path": request.scope["path"], **values}
-    return HTMLResponse(request.app.state.templates.get_template(template).render(shown), status)
+    content = {"request": request, "page_path": request.scope["path"], **values}
+    return HTMLResponse(request.app.state.templates.get_template(template).render(content), status)
 
 
 _HEADINGS = {

@@ -82,24 +82,24 @@ class QueryList:
 
 
 def query_section(
-    listed: QueryList, chosen: QueryFilter, to: Callable[..., str], page: Callable[[int], str]
+    listed: QueryList, filters: QueryFilter, to: Callable[..., str], page: Callable[[int], str]
 ) -> Section:
     """The queries of a page with their pictures, under facets; ``to`` is the address of a filter, ``page`` of a row."""
     unit = metric_figure(f"{listed.direction}/{listed.metric}", None)
     unit = replace(unit, digits=0, unit=" %") if unit.scale == 100 else unit
     facets = []
     for name, values in listed.facets.items():
-        picked = getattr(chosen, name) if name in _FACETS else chosen.columns.get(name)
+        picked = getattr(filters, name) if name in _FACETS else filters.columns.get(name)
         choices = tuple(
             FacetValue(
-                _WORDS.get(own.value, own.value) if name in _FACETS else group_words(name, own.value), own.count,
-                None if name in _FACETS or own.mean is None else replace(unit, value=own.mean),
-                to(chosen.choosing(name, own.value)), own.value == picked,
+                _WORDS[entry.value] if name in _FACETS else group_words(name, entry.value), entry.count,
+                None if name in _FACETS or entry.mean is None else replace(unit, value=entry.mean),
+                to(filters.choosing(name, entry.value)), entry.value == picked,
             )
-            for own in values
+            for entry in values
         )  # fmt: skip
         if len(choices) > 1 or picked:
-            facets.append(Facet(_FACETS.get(name, name), choices))
+            facets.append(Facet(_FACETS.get(name) or f"{name.replace('_', ' ')} · {listed.metric}", choices))
     cards = tuple(_card(row, listed, page(listed.offset + number)) for number, row in enumerate(listed.rows))
     return Section("", (QueryCards(cards, facets=tuple(facets), large=True),))
 
@@ -114,7 +114,7 @@ _WORDS = {
 
 def _card(row: QueryRow, listed: QueryList, address: str) -> QueryCard:
     """What was asked for, and the first items with their scores."""
-    cards = [] if row.image is None else [PictureCard("query", (), row.image)]
+    cards = [PictureCard("query", (), row.image)] if row.has_picture else []
     if row.expected is not None:
         wanted = row.expected
         cards.append(PictureCard("relevant", _words(wanted), _image(wanted), "right"))
@@ -233,8 +233,8 @@ def perturbations_of(tables: QueryTables, run: str, direction: str | None, query
                 parts += [(stayed, stayed), (edit["before"], edit["after"])]
                 position = edit["end"]
             parts.append((original[position:], original[position:]))
-            shown = [{"before": before, "after": after} for before, after in parts if before or after]
-            edited[caption["perturbation"], caption["seed"]] = shown
+            spans = [{"before": before, "after": after} for before, after in parts if before or after]
+            edited[caption["perturbation"], caption["seed"]] = spans
         for change in changes.to_dicts():
             ranks = {
                 name: None if change[name] is None or change[name] != change[name] else int(change[name])
@@ -303,8 +303,8 @@ class LikelyPositiveSearch:
         dataset = self._tables.library.dataset_of(run)
         texts = dataset.fingerprint, dataset.described.fingerprint
         phi, threshold, can_tell = self._cache.get(texts, lambda: _Preparation(dataset)).result(patience)
-        shown = retrieval.top(row, k) if items is None else items
-        open_items = list(dict.fromkeys(item.item for item in shown if not item.relevant))
+        listed = retrieval.top(row, k) if items is None else items
+        open_items = list(dict.fromkeys(item.item for item in listed if not item.relevant))
         name = retrieval.query_names[row]
         pairs = [(name, item) if retrieval.forward else (item, name) for item in open_items]
         rows = [(dataset.image_rows.get(image), dataset.caption_rows.get(caption)) for image, caption in pairs]

@@ -77,7 +77,7 @@ class QueryFilter:
             picked: Any = "" if getattr(self, facet) == value else value
             return replace(self, outcome=picked) if facet == "outcome" else replace(self, side=picked)
         columns = {**self.columns, facet: "" if self.columns.get(facet) == value else value}
-        return replace(self, where=tuple(f"{name}={chosen}" for name, chosen in columns.items() if chosen))
+        return replace(self, where=tuple(f"{name}={picked}" for name, picked in columns.items() if picked))
 
 
 @dataclass(frozen=True)
@@ -94,8 +94,10 @@ class CountedValue:
 
 def directions_of(run: Run) -> list[str]:
     """The directions that a run has values for, captions as queries first."""
-    known = {split_name(name)[0] for name in run} - {BOTH}
-    return sorted(known, key=lambda name: (_DIRECTIONS.index(name) if name in _DIRECTIONS else len(_DIRECTIONS), name))
+    directions = {split_name(name)[0] for name in run} - {BOTH}
+    return sorted(
+        directions, key=lambda name: (_DIRECTIONS.index(name) if name in _DIRECTIONS else len(_DIRECTIONS), name)
+    )
 
 
 class Retrieval:
@@ -141,8 +143,8 @@ class Retrieval:
         ranking = self.run.rankings[self.direction]
         if ranking.query_ids == self.query_ids:
             return np.arange(len(self.query_ids))
-        known = {query: row for row, query in enumerate(ranking.query_ids)}
-        return np.array([known.get(query, UNRANKED) for query in self.query_ids], np.int64)
+        positions = {query: row for row, query in enumerate(ranking.query_ids)}
+        return np.array([positions.get(query, UNRANKED) for query in self.query_ids], np.int64)
 
     @cached_property
     def item_rows(self) -> dict[str, int]:
@@ -194,8 +196,8 @@ class Retrieval:
             return columns["text"]
         if self.dataset is None:
             return pl.Series("text", [None] * len(self.query_ids), dtype=pl.String)
-        known = self.dataset.caption_rows
-        texts = [self.dataset.texts[known[query]] if query in known else None for query in self.query_ids]
+        caption_rows = self.dataset.caption_rows
+        texts = [self.dataset.texts[caption_rows[query]] if query in caption_rows else None for query in self.query_ids]
         return pl.Series("text", texts, dtype=pl.String)
 
     @cached_property
@@ -226,8 +228,8 @@ class Retrieval:
         above, before = self.ranking.above[part], self.ranking.tied_before[part]
         ranks = np.where(above == UNRANKED, np.iinfo(np.int64).max, 1 + above + before)
         order = [index for index in np.argsort(ranks, kind="stable") if self.ranking.grades[part][index] > 0][:most]
-        known = [(self.ranking.relevant[part][index], above[index] != UNRANKED, ranks[index]) for index in order]
-        return [self._item(int(item), int(rank) if is_ranked else None, None, True) for item, is_ranked, rank in known]
+        best = [(self.ranking.relevant[part][index], above[index] != UNRANKED, ranks[index]) for index in order]
+        return [self._item(int(item), int(rank) if is_ranked else None, None, True) for item, is_ranked, rank in best]
 
     def wrong_queries(self, item: str) -> list[tuple[int, str]]:
         """Queries with the item in their kept list although it is not relevant to them, with its rank, best first."""
@@ -275,9 +277,9 @@ class Retrieval:
         ]  # fmt: skip
         return sorted(usable, key=lambda name: len(self.group_rows(name, usable)))
 
-    def group_rows(self, column: str, known: Sequence[str] | None = None) -> dict[str, Rows]:
+    def group_rows(self, column: str, columns: Sequence[str] | None = None) -> dict[str, Rows]:
         """The rows of each group of a column, the largest group first."""
-        if column not in (self.groups if known is None else known):
+        if column not in (self.groups if columns is None else columns):
             raise UnknownNameError("column", column, self.groups)
         with self._lock:
             if column not in self._groups:
@@ -302,25 +304,27 @@ class Retrieval:
             ),
         )  # fmt: skip
 
-    def facets(self, chosen: QueryFilter, other: Retrieval | None = None) -> dict[str, list[CountedValue]]:
+    def facets(self, filters: QueryFilter, other: Retrieval | None = None) -> dict[str, list[CountedValue]]:
         """Facet → its values, counted among the queries that match the search and all other facets."""
-        masks = self._masks(chosen, other)
+        masks = self._masks(filters, other)
         values = self.metrics[self.metric].values
         members: dict[str, dict[str, Array]] = {"outcome": {"failed": self.outcomes == "failed"}}
         members["outcome"] |= {band: self._between(*ends) for band, ends in BANDS.items()}
         if other is not None:
             members["side"] = self._sides(other)
-        for column in dict.fromkeys([*chosen.columns, *self.groups[:_MOST_FACETS]]):
-            shown = list(self.group_rows(column).items())[:_MOST_CHOICES]
-            members[column] = {value: self._mask(rows) for value, rows in shown}
+        for column in dict.fromkeys([*filters.columns, *self.groups[:_MOST_FACETS]]):
+            choices = list(self.group_rows(column).items())[:_MOST_CHOICES]
+            members[column] = {value: self._mask(rows) for value, rows in choices}
         facets = {}
         for facet, groups in members.items():
             rest = np.logical_and.reduce([mask for name, mask in masks.items() if name != facet])
             rows = {value: values[mask & rest] for value, mask in groups.items()}
             facets[facet] = [
-                CountedValue(value, len(own), json_form(float(np.nanmean(own))) if np.isfinite(own).any() else None)
-                for value, own in rows.items()
-                if len(own) or chosen.columns.get(facet) == value
+                CountedValue(
+                    value, len(numbers), json_form(float(np.nanmean(numbers))) if np.isfinite(numbers).any() else None
+                )
+                for value, numbers in rows.items()
+                if len(numbers) or filters.columns.get(facet) == value
             ]
         return facets
 
@@ -337,35 +341,35 @@ class Retrieval:
         """The queries that this run, the other one, both or neither find; those that only one has are in none."""
         rows = np.array([other.rows.get(query, UNRANKED) for query in self.query_ids], np.int64)
         theirs = np.where(rows >= 0, other.outcomes[rows], "unknown")
-        known = (self.outcomes != "unknown") & (theirs != "unknown")
+        judged = (self.outcomes != "unknown") & (theirs != "unknown")
         ours = self.outcomes == "hit"
         return {
-            side: known & (ours == this) & ((theirs == "hit") == that) for side, (this, that) in SIDES.items()
+            side: judged & (ours == this) & ((theirs == "hit") == that) for side, (this, that) in SIDES.items()
         }  # fmt: skip
 
-    def _masks(self, chosen: QueryFilter, other: Retrieval | None) -> dict[str, Array]:
+    def _masks(self, filters: QueryFilter, other: Retrieval | None) -> dict[str, Array]:
         """Facet → the queries that match what is chosen of it; the search is one of them."""
-        found = np.ones(len(self.query_ids), np.bool_)
-        for word in chosen.search.lower().split():
-            found &= self._words.str.contains(word, literal=True).to_numpy()
-        masks = {"search": found}
-        for column, value in chosen.columns.items():
+        matching = np.ones(len(self.query_ids), np.bool_)
+        for word in filters.search.lower().split():
+            matching &= self._words.str.contains(word, literal=True).to_numpy()
+        masks = {"search": matching}
+        for column, value in filters.columns.items():
             groups = self.group_rows(column)
             if value not in groups:
                 raise UnknownNameError(f"value of {column}", value, groups)
             masks[column] = self._mask(groups[value])
-        if chosen.outcome == "failed":
+        if filters.outcome == "failed":
             masks["outcome"] = self.outcomes == "failed"
-        elif chosen.outcome:
-            masks["outcome"] = self._between(*BANDS[chosen.outcome])
-        if chosen.side and other is not None:
-            masks["side"] = self._sides(other)[chosen.side]
+        elif filters.outcome:
+            masks["outcome"] = self._between(*BANDS[filters.outcome])
+        if filters.side and other is not None:
+            masks["side"] = self._sides(other)[filters.side]
         return masks
 
-    def select(self, chosen: QueryFilter, other: Retrieval | None = None) -> Rows:
+    def select(self, filters: QueryFilter, other: Retrieval | None = None) -> Rows:
         """The rows that match, in order. Queries without a value come last, whichever way they are sorted."""
-        matching = np.logical_and.reduce(list(self._masks(chosen, other).values()))
-        order = self._order(chosen.sort, chosen.descending)
+        matching = np.logical_and.reduce(list(self._masks(filters, other).values()))
+        order = self._order(filters.sort, filters.descending)
         rows: Rows = order[matching[order]]
         return rows
 
@@ -383,8 +387,8 @@ class Retrieval:
         truth = np.where(at.any(axis=1), scores[np.arange(len(scores)), at.argmax(axis=1)], last)
         position = self._ranking_rows
         # Of an item that an imported list leaves out nothing is known: it has no rank.
-        known = (position >= 0) & (self.outcomes == "failed") & (self.ranks != UNRANKED)
-        return np.where(known, (scores[:, 0] - truth)[position], np.nan)
+        ranked = (position >= 0) & (self.outcomes == "failed") & (self.ranks != UNRANKED)
+        return np.where(ranked, (scores[:, 0] - truth)[position], np.nan)
 
     def _order(self, sort: str, descending: bool) -> Rows:
         """All rows in an order, equal ones as in the dataset; kept, for sorting takes longer than all the rest."""
@@ -427,18 +431,18 @@ class QueryTables:
     def retrieval(self, run: str, direction: str | None) -> Retrieval:
         """The queries of a direction of a run; of the first that it has, where none is named."""
         opened = self.library.run(run)
-        known = directions_of(opened)
-        if not known:
+        directions = directions_of(opened)
+        if not directions:
             problem = f"the run {opened.name!r} has no values per query"
             raise InputError(problem, fix="repeat the evaluation", code="no-queries")
-        if direction is not None and direction not in known:
-            raise UnknownNameError("direction of this run", direction, known)
-        chosen, summary = direction or known[0], self.library.summary(run)
+        if direction is not None and direction not in directions:
+            raise UnknownNameError("direction of this run", direction, directions)
+        name, summary = direction or directions[0], self.library.summary(run)
 
         def make() -> Retrieval:
-            return Retrieval(opened, chosen, self.dataset_if_known(run)[0], partial(self.has_picture, summary.dataset))
+            return Retrieval(opened, name, self.dataset_if_known(run)[0], partial(self.has_picture, summary.dataset))
 
-        return self._retrievals.get((run, summary.signature, chosen), make)
+        return self._retrievals.get((run, summary.signature, name), make)
 
     def retrieval_if_known(self, run: str, direction: str) -> Retrieval | None:
         """One direction of a run; None where the run cannot be read, or has no such direction."""

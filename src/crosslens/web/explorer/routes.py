@@ -127,15 +127,15 @@ def _add_runs(api: APIRouter, pages: APIRouter, tables: QueryTables) -> None:
         return comparisons.get(key, lambda: compare(first, second, permutations=permutations))
 
     @api.get("/runs")
-    def runs(chosen: ChosenRuns) -> dict[str, Any]:
+    def runs(filters: ChosenRuns) -> dict[str, Any]:
         """All runs in the folder; damaged ones have a ``problem``."""
-        return run_list(library.runs(), chosen).as_dict()
+        return run_list(library.runs(), filters).as_dict()
 
     @pages.get("/")
-    def runs_page(request: Request, chosen: ChosenRuns) -> HTMLResponse:
-        listed = run_list(library.runs(), chosen)
+    def runs_page(request: Request, filters: ChosenRuns) -> HTMLResponse:
+        listed = run_list(library.runs(), filters)
         return render(
-            request, "explorer/runs.html", listed=listed, chosen=chosen, article=sections_html(listed.sections()),
+            request, "explorer/runs.html", listed=listed, filters=filters, article=sections_html(listed.sections()),
             comparable=comparable_runs(listed.runs),
         )  # fmt: skip
 
@@ -154,10 +154,10 @@ def _add_runs(api: APIRouter, pages: APIRouter, tables: QueryTables) -> None:
     def compare_page(
         request: Request, run: Annotated[list[str] | None, Query(max_length=16)] = None, metric: Words = ""
     ) -> HTMLResponse:
-        chosen = list(dict.fromkeys(run or ()))
-        if len(chosen) != 2:
-            raise UsageError(f"{len(chosen)} runs are chosen", fix="Go back and choose two different runs.")
-        baseline, other = chosen
+        pair = list(dict.fromkeys(run or ()))
+        if len(pair) != 2:
+            raise UsageError(f"{len(pair)} runs are chosen", fix="Go back and choose two different runs.")
+        baseline, other = pair
         result = compared(baseline, other, metric)
 
         def to(run: str, target: str) -> str:
@@ -169,10 +169,13 @@ def _add_runs(api: APIRouter, pages: APIRouter, tables: QueryTables) -> None:
             return query_address(other, target, {"with": baseline, "direction": direction})
 
         direction = split_name(next(entry.metric for entry in result.results if entry.primary))[0]
-        shown = [image for paired in result.paired.values() for image in paired.images]
-        drawn = pictures_at(tables.services, library.summary(baseline).dataset, shown)
-        article = sections_html(result.sections(to), drawn)
-        return render(request, "explorer/compare.html", result=result, article=article, chosen=chosen, metric=metric)
+        images = [image for paired in result.paired.values() for image in paired.images]
+        drawn = pictures_at(tables.services, library.summary(baseline).dataset, images)
+        answer, *evidence = result.sections(to)
+        return render(
+            request, "explorer/compare.html", result=result, verdict=answer.title, runs=pair, metric=metric,
+            article=sections_html([replace(answer, title=""), *evidence], drawn),
+        )  # fmt: skip
 
 
 def _add_queries(api: APIRouter, pages: APIRouter, tables: QueryTables) -> None:
@@ -180,12 +183,12 @@ def _add_queries(api: APIRouter, pages: APIRouter, tables: QueryTables) -> None:
 
     @api.get("/runs/{run}/queries")
     def queries(
-        run: str, chosen: Chosen, direction: Name | None = None, offset: Offset = 0, limit: Limit = 50
+        run: str, filters: Chosen, direction: Name | None = None, offset: Offset = 0, limit: Limit = 50
     ) -> QueryList:
         """A page of the queries of a run."""
         retrieval = tables.retrieval(run, direction)
-        other = tables.retrieval(chosen.against, retrieval.direction) if chosen.against else None
-        matching = retrieval.select(chosen, other)
+        other = tables.retrieval(filters.against, retrieval.direction) if filters.against else None
+        matching = retrieval.select(filters, other)
         figure = retrieval.figure(matching)
         rows = []
         for row in map(int, matching[offset : offset + limit]):
@@ -204,26 +207,26 @@ def _add_queries(api: APIRouter, pages: APIRouter, tables: QueryTables) -> None:
             depth=0 if retrieval.ranking is None else retrieval.ranking.depth,
             metrics=list(retrieval.metrics), metric=retrieval.metric,
             figure=json_form({"mean": figure.mean, "low": figure.low, "high": figure.high}),
-            facets=retrieval.facets(chosen, other), rows=rows,
+            facets=retrieval.facets(filters, other), rows=rows,
         )  # fmt: skip
 
     @pages.get("/runs/{run}")
     def queries_page(
-        request: Request, run: str, chosen: Chosen, direction: Name | None = None, offset: Offset = 0
+        request: Request, run: str, filters: Chosen, direction: Name | None = None, offset: Offset = 0
     ) -> HTMLResponse:
-        listed = queries(run, chosen, direction, offset, _PAGE)
+        listed = queries(run, filters, direction, offset, _PAGE)
         summary, problem = library.summary(run), tables.dataset_if_known(run)[1]
         figures = (replace(section, title="") for section in library.run(run).sections())
-        state, path = {"direction": listed.direction, **asdict(chosen)}, f"/runs/{quote(run, safe='')}"
+        state, path = {"direction": listed.direction, **asdict(filters)}, f"/runs/{quote(run, safe='')}"
         section = query_section(
-            listed, chosen, lambda picked: address(path, {**state, **asdict(picked)}),
+            listed, filters, lambda picked: address(path, {**state, **asdict(picked)}),
             lambda at: query_address(run, listed.rows[at - offset].query, state, at=at),
         )  # fmt: skip
         (cards,) = section.parts
         assert isinstance(cards, QueryCards)
         images = [picture.image for card in cards.cards for picture in card.pictures]
         drawn = pictures_at(tables.services, summary.dataset, images)
-        same = [known for known in library.runs() if known.id != run and comparable(known, summary)]
+        same = [other for other in library.runs() if other.id != run and comparable(other, summary)]
         return render(
             request, "explorer/queries.html", run=summary, listed=listed, dataset=summary.dataset, problem=problem,
             state=state, sorts=[RANK, *listed.metrics], orders=_ORDERS, comparable=same,
@@ -239,9 +242,9 @@ def _add_queries(api: APIRouter, pages: APIRouter, tables: QueryTables) -> None:
         members = library.dataset_summary(dataset).runs if dataset else ()
         same = {member: library.summary(member).name for member in members if member != run}
         # Without any that are asked for, the first runs over the same dataset.
-        shown = [other for other in asked if other in same] or list(same)[: _SIDE_BY_SIDE - 1]
+        beside = [other for other in asked if other in same] or list(same)[: _SIDE_BY_SIDE - 1]
         results, notes = [RunResult.of(library.summary(run), retrieval, row, k)], []
-        for other in shown[: _SIDE_BY_SIDE - 1]:
+        for other in beside[: _SIDE_BY_SIDE - 1]:
             listed = tables.retrieval_if_known(other, retrieval.direction)
             if listed is not None and id in listed.rows:
                 results.append(RunResult.of(library.summary(other), listed, listed.row(id), k))
@@ -268,19 +271,19 @@ def _add_queries(api: APIRouter, pages: APIRouter, tables: QueryTables) -> None:
 
     @pages.get("/runs/{run}/query")
     def query_page(
-        request: Request, run: str, chosen: Chosen, view: QueryView = viewed, at: Offset | None = None
+        request: Request, run: str, filters: Chosen, view: QueryView = viewed, at: Offset | None = None
     ) -> HTMLResponse:
         steps: dict[str, tuple[int, str]] = {}
         if at is not None:  # the queries before and after it in the list that the reader came from
             retrieval = tables.retrieval(run, view.direction)
-            other = tables.retrieval(chosen.against, view.direction) if chosen.against else None
-            rows, ids = retrieval.select(chosen, other), retrieval.query_ids
+            other = tables.retrieval(filters.against, view.direction) if filters.against else None
+            rows, ids = retrieval.select(filters, other), retrieval.query_ids
             near = {"previous": at - 1, "next": at + 1}
             steps = {name: (step, ids[int(rows[step])]) for name, step in near.items() if 0 <= step < len(rows)}
         changed = perturbations_of(tables, run, view.direction, view.query)
         return render(
             request, "explorer/query.html", run=library.summary(run), view=view, steps=steps, at=at,
-            state={"direction": view.direction, **asdict(chosen)}, marks=likely.of_view(run, view),
+            state={"direction": view.direction, **asdict(filters)}, marks=likely.of_view(run, view),
             perturbations=sections_html(changed.sections()) if changed.rows else "",
         )  # fmt: skip
 
@@ -316,7 +319,7 @@ def _add_explanations(api: APIRouter, pages: APIRouter, tables: QueryTables) -> 
 
         def make() -> Explanation:
             dataset = library.dataset_of(run)
-            known = objects.get(dataset.fingerprint, lambda: DatasetObjects(dataset))
+            scene = objects.get(dataset.fingerprint, lambda: DatasetObjects(dataset))
             ranking = retrieval.run.rankings[retrieval.direction]
             if query not in ranking.query_ids:
                 problem = f"this run keeps no list for the query {query!r:.200}"
@@ -324,7 +327,7 @@ def _add_explanations(api: APIRouter, pages: APIRouter, tables: QueryTables) -> 
             # The ranking of a single query: what is computed from it does not grow with the run.
             single = {retrieval.direction: ranking.of_queries([ranking.query_ids.index(query)])}
             alone = replace(retrieval.run, rankings=single)
-            return explain_queries(alone, dataset, [query], retrieval.direction, objects=known)[0]
+            return explain_queries(alone, dataset, [query], retrieval.direction, objects=scene)[0]
 
         return explanations.get((run, library.summary(run).signature, retrieval.direction, query), make)
 
@@ -336,9 +339,9 @@ def _add_explanations(api: APIRouter, pages: APIRouter, tables: QueryTables) -> 
     @pages.get("/runs/{run}/explanation")
     def explanation_page(request: Request, run: str, id: Name, direction: Name | None = None) -> HTMLResponse:
         """The explanation alone: the query's page loads it, and it is a page of its own without scripts."""
-        shown, summary = explained(run, direction, id), library.summary(run)
-        images = [picture.image for picture in (shown.right, shown.other) if picture is not None]
-        article = sections_html(shown.sections(), pictures_at(services, summary.dataset, images, 640))
+        why, summary = explained(run, direction, id), library.summary(run)
+        images = [picture.image for picture in (why.right, why.other) if picture is not None]
+        article = sections_html(why.sections(), pictures_at(services, summary.dataset, images, 640))
         return render(request, "explorer/explanation.html", run=summary, query=id, direction=direction, article=article)
 
 
@@ -360,13 +363,13 @@ def _add_datasets(api: APIRouter, pages: APIRouter, tables: QueryTables) -> None
         rows = []
         for summary in library.datasets():
             row = {"id": summary.id, "name": summary.name, "runs": list(summary.runs)}
-            known: dict[str, Any] = {"images": None, "captions": None, "problem": None}
+            counts: dict[str, Any] = {"images": None, "captions": None, "problem": None}
             try:
                 dataset = library.dataset(summary.id)
-                known |= {"images": len(dataset.image_ids), "captions": len(dataset.caption_ids)}
+                counts |= {"images": len(dataset.image_ids), "captions": len(dataset.caption_ids)}
             except (CrosslensError, OSError) as error:
-                known["problem"] = error.problem if isinstance(error, CrosslensError) else "the dataset cannot be read"
-            rows.append(row | known)
+                counts["problem"] = error.problem if isinstance(error, CrosslensError) else "the dataset cannot be read"
+            rows.append(row | counts)
         return rows
 
     @pages.get("/datasets")
@@ -413,10 +416,10 @@ def _add_datasets(api: APIRouter, pages: APIRouter, tables: QueryTables) -> None
 
     @pages.get("/datasets/{dataset}")
     def dataset_page(request: Request, dataset: str, search: Words = "", offset: Offset = 0) -> HTMLResponse:
-        shown = served(dataset)
+        description = served(dataset)
         return render(
-            request, "explorer/dataset.html", dataset=shown, runs=names_of_runs(dataset), search=search,
-            article=sections_html(shown.sections()), images=images(dataset, search, offset, _IMAGES),
+            request, "explorer/dataset.html", dataset=description, runs=names_of_runs(dataset), search=search,
+            article=sections_html(description.sections()), images=images(dataset, search, offset, _IMAGES),
         )  # fmt: skip
 
     @api.get("/datasets/{dataset}/image")
@@ -426,7 +429,7 @@ def _add_datasets(api: APIRouter, pages: APIRouter, tables: QueryTables) -> None
         if id not in data.image_rows:
             raise InputError(f"no image {id!r:.200} in {data.name}", code="unknown-id", subject=id)
         by_text, by_image = (
-            {run: known for run in runs if (known := tables.retrieval_if_known(run, direction)) is not None}
+            {run: retrieval for run in runs if (retrieval := tables.retrieval_if_known(run, direction)) is not None}
             for direction in (TEXT_TO_IMAGE, IMAGE_TO_TEXT)
         )
         wrong = {run: retrieval.wrong_queries(id) for run, retrieval in by_text.items()}

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 from urllib.parse import quote
 
 import polars as pl
 
+from crosslens.comparisons import dataset_label
 from crosslens.core import FactList, Figure, Histogram, Link, Presented, Section, Table
 from crosslens.data import DatasetDescription, describe
 from crosslens.language import count_words
@@ -36,14 +37,10 @@ class RunList(Presented):
 
     @property
     def best(self) -> dict[str, list[str]]:
-        """Metric → the runs with the best figure, one for each dataset with several runs."""
-        by_dataset: dict[str, list[RunSummary]] = {}
-        for run in self.runs:
-            if run.problem is None:
-                by_dataset.setdefault(run.dataset or run.dataset_name, []).append(run)
+        """Metric → the runs with the best figure among those that can be compared with each other."""
         best: dict[str, list[str]] = {metric: [] for metric in self.metrics}
-        for members in by_dataset.values():
-            for metric in self.metrics if len(members) > 1 else ():
+        for members in comparable_runs(self.runs):
+            for metric in self.metrics:
                 means = {run.id: mean for run in members if (mean := run.figure(metric).value) is not None}
                 if means:
                     top = (max if facts_of(metric).higher_is_better else min)(means.values())
@@ -51,16 +48,17 @@ class RunList(Presented):
         return best
 
     def sections(self) -> Iterator[Section]:
-        """A row per run with its figures, the best of each dataset marked; then the folders that cannot be read."""
+        """A row per run with its figures, the best of those that can be compared marked; then the folders that cannot be read."""
         read, best = [run for run in self.runs if run.problem is None], self.best
         has_folders = len({run.name for run in read}) < len(read)
         header = ("Run", *(("Folder",) if has_folders else ()), "Dataset", *self.metrics)
         rows = []
         for run in read:
-            dataset = Link(run.dataset_name, f"/datasets/{quote(run.dataset, safe='')}") if run.dataset else None
+            label = dataset_label(run.provenance)
+            dataset = Link(label, f"/datasets/{quote(run.dataset, safe='')}") if run.dataset else label
             name = Link(run.name, f"/runs/{quote(run.id, safe='')}")
             place = (run.location,) if has_folders else ()
-            rows.append((name, *place, dataset or run.dataset_name, *map(run.figure, self.metrics)))
+            rows.append((name, *place, dataset, *map(run.figure, self.metrics)))
         marked = frozenset(
             (row, column)
             for column, metric in enumerate(self.metrics, start=len(header) - len(self.metrics))
@@ -69,7 +67,7 @@ class RunList(Presented):
         )
         notes = (
             f"{len(self.runs)} of {self.total} runs. {unit_sentence(self.metrics)} In brackets: the interval.",
-            *(["Bold: the best of its dataset."] if marked else []),
+            *(["Bold: the best of the runs with the same queries."] if marked else []),
         )
         table = Table(header, rows, "l" * len(header), notes=notes, best=marked)
         broken = tuple((run.name, run.location, run.problem) for run in self.runs if run.problem is not None)
@@ -81,14 +79,29 @@ class RunList(Presented):
 
 
 def comparable(first: RunSummary, second: RunSummary) -> bool:
-    """Whether a paired comparison of two runs works: the same content, as many queries, and a metric of both."""
+    """Whether a paired comparison of two runs works: the same queries and relevant items, and a metric of both."""
     shared = [name for name in first.metrics if name in second.metrics]
-    folds = [run.provenance.get("options", {}).get("folds", 1) for run in (first, second)]
+    asked, relevant = zip(*(_compared_by(run, shared) for run in (first, second)), strict=True)
     return (
-        first.problem is None and second.problem is None and bool(first.dataset) and first.dataset == second.dataset
-        and folds[0] == folds[1] and bool(shared)
+        first.problem is None and second.problem is None and bool(shared) and asked[0] == asked[1]
+        and relevant[0] == relevant[1] and (bool(first.dataset) or all(map(_is_stated, relevant[0])))
         and all(first.metrics[name]["n"] == second.metrics[name]["n"] for name in shared)
     )  # fmt: skip
+
+
+def _compared_by(run: RunSummary, metrics: Sequence[str]) -> tuple[tuple[Any, ...], list[Any]]:
+    """What decides which queries a run has, and what says which items are relevant to those of each metric."""
+    options, relevance = run.provenance.get("options", {}), run.provenance.get("relevance")
+    relevance = relevance if isinstance(relevance, Mapping) else {}
+    drawn = options.get("queries")
+    seed = options.get("seed") if drawn else None
+    asked = run.dataset, options.get("folds", 1), drawn, seed, run.provenance.get("text_sets")
+    return asked, [relevance.get(split_name(name)[0], relevance) for name in metrics]
+
+
+def _is_stated(relevance: Any) -> bool:
+    """Whether the content of judgements is stated: without a dataset, only that says that two runs have the same."""
+    return isinstance(relevance, Mapping) and bool(relevance.get("fingerprint"))
 
 
 def comparable_runs(runs: Sequence[RunSummary]) -> list[tuple[RunSummary, ...]]:
@@ -114,29 +127,29 @@ class RunFilter:
     descending: bool = True
 
 
-def run_list(summaries: Sequence[RunSummary], chosen: RunFilter) -> RunList:
+def run_list(summaries: Sequence[RunSummary], filters: RunFilter) -> RunList:
     """The runs that match; damaged ones match by location only."""
-    words = chosen.name.lower().split()
+    words = filters.name.lower().split()
     runs = [
         run
         for run in summaries
-        if (not chosen.dataset or run.dataset == chosen.dataset or run.problem is not None)
+        if (not filters.dataset or run.dataset == filters.dataset or run.problem is not None)
         if all(word in f"{run.name}\n{run.location}".lower() for word in words)
     ]
-    every = tuple(dict.fromkeys(known for run in summaries for known in run.metrics))
-    if chosen.sort in every:
-        means = {run.id: run.figure(chosen.sort).value for run in runs}
-        runs.sort(key=lambda run: means[run.id] or 0.0, reverse=chosen.descending)
+    every = tuple(dict.fromkeys(metric for run in summaries for metric in run.metrics))
+    if filters.sort in every:
+        means = {run.id: run.figure(filters.sort).value for run in runs}
+        runs.sort(key=lambda run: means[run.id] or 0.0, reverse=filters.descending)
         runs.sort(key=lambda run: means[run.id] is None)
     runs.sort(key=lambda run: run.problem is not None)
-    if words := chosen.metric.lower().split():
-        shown = [known for known in every if any(word in known.lower() for word in words)]
+    if words := filters.metric.lower().split():
+        columns = [metric for metric in every if any(word in metric.lower() for word in words)]
     else:
-        usual = [known for wanted in _USUAL for known in every if split_name(known)[1] == wanted][:_SHOWN]
-        usual.sort(key=lambda known: (split_name(known)[0] != TEXT_TO_IMAGE, split_name(known)[0] == BOTH))
-        shown = usual or list(every)[:_SHOWN]
+        usual = [metric for wanted in _USUAL for metric in every if split_name(metric)[1] == wanted][:_SHOWN]
+        usual.sort(key=lambda metric: (split_name(metric)[0] != TEXT_TO_IMAGE, split_name(metric)[0] == BOTH))
+        columns = usual or list(every)[:_SHOWN]
     datasets = {run.dataset: run.dataset_name for run in summaries if run.dataset}
-    return RunList(tuple(runs), len(summaries), tuple(shown), every, datasets)
+    return RunList(tuple(runs), len(summaries), tuple(columns), every, datasets)
 
 
 @dataclass(frozen=True)

@@ -137,14 +137,16 @@ def add_account(
     session: Transaction, name: str, hashed: str | None, *, is_owner: bool = False, by_themselves: bool = False
 ) -> Account:
     """A new account with the hash of its password; one without belongs to a model, and nobody can log in to it."""
-    shown = check_name(name)
-    row = AccountRow(name=shown, name_key=name_key(shown), password_hash=hashed, is_owner=is_owner, created=session.now)
+    written = check_name(name)
+    row = AccountRow(
+        name=written, name_key=name_key(written), password_hash=hashed, is_owner=is_owner, created=session.now
+    )
     session.add(row)
     try:
         session.flush()
     except IntegrityError as error:
         raise ConflictError(
-            f"the name {shown!r} is already used", fix="choose another name", code="name-taken"
+            f"the name {written!r} is already used", fix="choose another name", code="name-taken"
         ) from error
     kind = "owner" if is_owner else "model" if hashed is None else "person"
     session.note("account made", row.id if by_themselves else None, subject=row.id, detail=kind)
@@ -153,13 +155,15 @@ def add_account(
 
 def model_account(database: Database, name: str) -> Account:
     """The account under which a model's judgements are kept; created when it is first used."""
-    shown = check_name(name)
+    written = check_name(name)
     with database.writing(alone=True) as session:
-        row = row_of_name(session, shown)
+        row = row_of_name(session, written)
         if row is None:
-            return add_account(session, shown, None)
+            return add_account(session, written, None)
         if row.password_hash is not None or row.closed is not None:
-            raise ConflictError(f"{shown!r} is the name of a person", fix="name the model otherwise", code="name-taken")
+            raise ConflictError(
+                f"{written!r} is the name of a person", fix="name the model otherwise", code="name-taken"
+            )
         return Account.of(row)
 
 
@@ -211,12 +215,12 @@ def log_out_everywhere(session: Session, account: int) -> int:
 
 def check_name(name: str) -> str:
     """The name as it is shown."""
-    shown = " ".join(unicodedata.normalize("NFC", name).split())
-    if not 1 <= len(shown) <= LONGEST_NAME or not shown.isprintable():
+    written = " ".join(unicodedata.normalize("NFC", name).split())
+    if not 1 <= len(written) <= LONGEST_NAME or not written.isprintable():
         raise CrosslensError(
             f"a name has 1 to {LONGEST_NAME} printable characters", fix="choose another name", code="bad-name"
         )
-    return shown
+    return written
 
 
 def name_key(name: str) -> str:
@@ -229,18 +233,18 @@ SESSION_SECONDS = 14 * 24 * 3600
 
 def log_in(database: Database, name: str, password: str) -> str:
     """The token of a new session for the right password; pages ask within the limit of wrong ones."""
-    known = account_with_password(database, name, password)
-    if known is None:
+    verified = account_with_password(database, name, password)
+    if verified is None:
         raise CrosslensError("the name or the password is wrong", code="wrong-password")
-    return open_session(database, known[0].id, verified=known[1])
+    return open_session(database, verified[0].id, verified=verified[1])
 
 
 def account_with_password(database: Database, name: str, password: str) -> tuple[Account, str] | None:
     """The account and what is stored of its password, if this is the password."""
     with database.reading() as session:
         row = row_of_name(session, name)
-        known = None if row is None or row.password_hash is None else (Account.of(row), row.password_hash)
-    return known if is_password(known[1] if known else None, password) else None
+        stored = None if row is None or row.password_hash is None else (Account.of(row), row.password_hash)
+    return stored if is_password(stored[1] if stored else None, password) else None
 
 
 def open_session(database: Database, account: int, *, verified: str | None = None) -> str:

@@ -323,7 +323,7 @@ def people_table(table: pl.DataFrame, expected: Mapping[str, Sequence[str]] | No
     checks have the expected answer, and so for distractors and practice items; ``agreement`` is the share of real
     items answered as most others did.
     """
-    known = expected or {}
+    answers = expected or {}
     judged = table.filter(pl.col("source") == PERSON)
     agreement = person_agreement(judged.filter(pl.col("kind") == REAL)).each
     rows = []
@@ -332,7 +332,7 @@ def people_table(table: pl.DataFrame, expected: Mapping[str, Sequence[str]] | No
         real, counts = part.filter(pl.col("kind") == REAL), []
         for kind in (CHECK, DISTRACTOR, PRACTICE):
             given = part.filter(pl.col("kind") == kind).select("item", "labels").iter_rows()
-            right = [set(known[item]) == set(labels) for item, labels in given if item in known]
+            right = [set(answers[item]) == set(labels) for item, labels in given if item in answers]
             counts += [sum(right), len(right)]
         times = (part["created"].min(), part["created"].max())
         rows.append((account, real.height, real["seconds"].median(), *counts, agreement.get(str(account)), *times))
@@ -464,10 +464,10 @@ def compare_causes(
         given = [item for item in said if label in said[item]]
         rows.append((label, len(given), *(sum(causes[item].get(name) is True for item in given) for name in names)))
         if (cause := _DERIVED.get(label, label)) in names:
-            known = [item for item in said if causes[item].get(cause) is not None]
-            pairs = [(label in said[item], bool(causes[item][cause])) for item in known]
+            decidable = [item for item in said if causes[item].get(cause) is not None]
+            pairs = [(label in said[item], bool(causes[item][cause])) for item in decidable]
             cells = [pairs.count(cell) for cell in ((True, True), (True, False), (False, True), (False, False))]
-            asked = _groups([(images or {}).get(item, item) for item in known])
+            asked = _groups([(images or {}).get(item, item) for item in decidable])
             kappa = kappa_estimate([people for people, _ in pairs], [derived for _, derived in pairs], asked)
             kappas.append((label, cause, len(pairs), *cells, *kappa.cells))
     schema = {"label": pl.String, "items": pl.Int64, **dict.fromkeys(names, pl.Int64)}
@@ -494,7 +494,9 @@ def metric_correlations(
             if len(both) < 3:
                 continue
             groups = _groups([(images or {}).get(item, item) for item in both])
-            said, computed = (np.array([known[item] for item in both], np.float64) for known in (values, numbers))
+            said, computed = (
+                np.array([numbers_of[item] for item in both], np.float64) for numbers_of in (values, numbers)
+            )
             fit = correlations(said, computed, groups, resamples=resamples, threads=1)
             ends = [end for name in COEFFICIENTS for end in fit.estimate(name).cells]
             rows.append((quantity, metric, len(both), *ends))

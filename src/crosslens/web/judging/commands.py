@@ -43,16 +43,16 @@ def judging_database(options: JudgingFolder, *, create: bool = False) -> Databas
 
 def project_named(database: Database, name: str) -> JudgingProject:
     """The project of this number, or of this name."""
-    known = projects(database)
-    by_number = {str(project.id): project for project in known}
+    existing = projects(database)
+    by_number = {str(project.id): project for project in existing}
     if name in by_number:
         return by_number[name]
-    same = [project for project in known if project.name == name]
+    same = [project for project in existing if project.name == name]
     if len(same) > 1:
         numbers = ", ".join(str(project.id) for project in same)
         raise UsageError(f"{len(same)} projects are named {name!r}", fix=f"use a number: {numbers}")
     if not same:
-        raise UnknownNameError("project", name, [*by_number, *(project.name for project in known)])
+        raise UnknownNameError("project", name, [*by_number, *(project.name for project in existing)])
     return same[0]
 
 
@@ -93,9 +93,12 @@ def results_of(
 ) -> ProjectResults:
     """The results of a project; with what finds the file of a dataset's image, also the pictures of its pairs."""
     answers = load_answers(database, project)
-    shown = [picture for item in answers.items.values() for picture in item.content.pictures]
+    pictures = [picture for item in answers.items.values() for picture in item.content.pictures]
     return ProjectResults(
-        answers, {} if picture_file is None else {one.image: picture_file(one.dataset, one.image) for one in shown}
+        answers,
+        {}
+        if picture_file is None
+        else {picture.image: picture_file(picture.dataset, picture.image) for picture in pictures},
     )
 
 
@@ -221,7 +224,7 @@ def judge_table(
                     fix=f"choose another output, or pass {argument('overwrite', True)}",
                 )
             rows[number] = row
-    known, left = len(rows), [number for number in range(len(contents)) if number not in rows]
+    answered, left = len(rows), [number for number in range(len(contents)) if number not in rows]
 
     def keep(number: int, answer: Answer, _: float) -> None:
         said = {"labels": list(answer.labels), "rating": answer.rating, "correction": answer.text}
@@ -236,7 +239,7 @@ def judge_table(
         if rows or is_done:
             lines = (json.dumps(rows[number], ensure_ascii=False) + "\n" for number in sorted(rows))
             write_text(output, "".join(lines))
-    return JudgedByModel(source.name, outcome, known, [f"row {number}" for number in left], judge.requests)
+    return JudgedByModel(source.name, outcome, answered, [f"row {number}" for number in left], judge.requests)
 
 
 def project_prompt(database: Database, project: JudgingProject, source: ModelSource, pictures: Pictures) -> str:
@@ -254,5 +257,5 @@ def table_prompt(table: Path, dataset: Dataset, task: str, source: ModelSource, 
 
 def pair_row(content: ItemContent) -> dict[str, Any]:
     """What is judged: the image, the caption's id where it has one, and its text."""
-    about = content.about
-    return {"image": about["image"], "caption": about["caption"], "text": content.texts[0].text}
+    facts = content.about
+    return {"image": facts["image"], "caption": facts["caption"], "text": content.texts[0].text}

@@ -105,9 +105,9 @@ class JudgingContext:
 
         A dependency of routes with ``{project}``, as is :meth:`require_owner`; the check of the route asks first.
         """
-        known: Member | None = getattr(request.state, "member", None)
-        if known is not None and known.project.id == project:
-            return known
+        member: Member | None = getattr(request.state, "member", None)
+        if member is not None and member.project.id == project:
+            return member
         token = request.cookies.get(SESSION_COOKIE)
         visitor = session_member(self.database, token, project) if token and self.exists else None
         if visitor is None:

@@ -172,10 +172,10 @@ def _read(row: Mapping[str, Any], place: int | str) -> AnswerRow:
         if not is_finite_number(taken) or (moment is not None and moment.tzinfo is None):
             raise ValueError
         expected = tuple(label for label in str(row["expected"] or "").split("; ") if label)
-        named = {name: None if row[name] in (None, "") else str(row[name]) for name in ("image", "caption")}
+        ids = {name: None if row[name] in (None, "") else str(row[name]) for name in ("image", "caption")}
         return AnswerRow(
             str(row["item"]), str(row["kind"]), str(row["judge"] or ""), str(row["source"]), answer, taken, moment,
-            named["image"], named["caption"], str(row["shown_text"] or ""), expected, dict(row["metrics"]),
+            ids["image"], ids["caption"], str(row["shown_text"] or ""), expected, dict(row["metrics"]),
         )  # fmt: skip
     except (KeyError, TypeError, ValueError, OverflowError) as error:
         raise InputError(
@@ -343,8 +343,8 @@ def export_sheets(
     answers: ProjectAnswers, folder: str | Path, *, source: str = PERSON, overwrite: bool = False
 ) -> list[Path]:
     """Write the judgements of a project into the folder of an IMP build; returns the sheets."""
-    known = set(candidate_captions(folder)["caption"])
-    captions = {item: caption for item, (_, caption) in answers.pairs.items() if caption in known}
+    candidates = set(candidate_captions(folder)["caption"])
+    captions = {item: caption for item, (_, caption) in answers.pairs.items() if caption in candidates}
     if not captions:
         raise UsageError(
             f"no item of the project is a candidate of the benchmark in {folder}",
@@ -389,8 +389,8 @@ def export_form(path: str | Path, options: ExportOptions) -> str:
         return IMP_SHEETS
     form = options.form or _BY_SUFFIX.get(suffix)
     if form is None or suffix not in _SUFFIXES[form]:
-        known = ", ".join(_SUFFIXES[form] if form else _BY_SUFFIX)
-        raise UsageError(f"{path} does not end in {known}", fix="name a file with one of these endings")
+        endings = ", ".join(_SUFFIXES[form] if form else _BY_SUFFIX)
+        raise UsageError(f"{path} does not end in {endings}", fix="name a file with one of these endings")
     return form
 
 
@@ -449,10 +449,10 @@ def qrels_table(answers: ProjectAnswers, options: ExportOptions, dataset: Datase
         if image not in dataset.image_rows:
             problem = f"image {image!r} was judged, but is not in {dataset.name}"
             raise InputError(problem, fix="pass the dataset of the items")
-    known = set(judged.select("image", "caption").iter_rows())
+    already = set(judged.select("image", "caption").iter_rows())
     others = [
         (image, caption, None, None, grade, "ground truth")
         for image, caption in dataset.captions.select("image", "caption").iter_rows()
-        if (image, caption) not in known
+        if (image, caption) not in already
     ]
     return pl.concat([judged, pl.DataFrame(others, schema=PAIR_COLUMNS, orient="row")])

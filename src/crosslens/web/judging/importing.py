@@ -68,8 +68,8 @@ def run_items(
     if dataset.objects is None or not dataset.objects.height:
         note = f"no concept metrics and causes: the dataset {dataset.name} has no objects"
     elif failures.height:
-        chosen = set(failures["query"])
-        rows = [row for row, query in enumerate(ranking.query_ids) if query in chosen]
+        queries = set(failures["query"])
+        rows = [row for row, query in enumerate(ranking.query_ids) if query in queries]
         drawn = replace(run, rankings={ranking.direction: ranking.of_queries(rows)})
         try:
             failures = explain_run(drawn, dataset, ranking.direction, resamples=0, progress=progress).failures
@@ -102,13 +102,13 @@ def failure_items(
         else:
             direction, image, caption = TEXT_TO_IMAGE, row["retrieved"], row["query"]
             text, picture = ShownText(row["text"], QUERY), ShownPicture(shown_as, image, RETRIEVED)
-        about = {
+        facts = {
             "from": "failures", "run": "", "direction": direction, **origin, "query": row["query"],
             "item": row["item"], "image": image, "caption": caption, "expected_image": row["ground_truth"],
             "dataset": dataset.name, "metrics": {name: row[name] for name in _METRICS if row.get(name) is not None},
         }  # fmt: skip
         causes = {name.removeprefix(_CAUSE).replace("_", " "): row[name] for name in row if name.startswith(_CAUSE)}
-        items.append(NewItem(ItemContent((picture,), (text,), about | ({"causes": causes} if causes else {}))))
+        items.append(NewItem(ItemContent((picture,), (text,), facts | ({"causes": causes} if causes else {}))))
     return items
 
 
@@ -116,8 +116,8 @@ def sample(rows: pl.DataFrame, limit: int | None, seed: int) -> pl.DataFrame:
     """All rows, or so many of them, drawn by the seed and in their order."""
     if limit is None or rows.height <= limit:
         return rows
-    chosen = random_stream(seed, "judging", "sample").choice(rows.height, limit, replace=False)
-    return rows[sorted(chosen.tolist())]
+    numbers = random_stream(seed, "judging", "sample").choice(rows.height, limit, replace=False)
+    return rows[sorted(numbers.tolist())]
 
 
 CAPTION, HARD = "Caption", "hard"
@@ -192,9 +192,9 @@ def survey_items(path: str | Path, dataset: Dataset, options: ImportOptions, *, 
             rejected = rejected.filter(pl.col("verdict") == "bad")
     with reading(options.rejected or dataset.name):
         pairs = classification_pairs(dataset, Categories.of(levels), rejected, seed=options.seed)
-    of, chosen = pairs.pairs.dataset, ~pairs.matches
-    captions = pairs.pairs.captions[chosen]
-    images = [of.image_ids[row] for row in pairs.pairs.images[chosen]]
+    of, unlike = pairs.pairs.dataset, ~pairs.matches
+    captions = pairs.pairs.captions[unlike]
+    images = [of.image_ids[row] for row in pairs.pairs.images[unlike]]
     ids = [of.caption_ids[row] if rejected is None else None for row in captions]
     columns = {"image": images, "caption": ids, "text": [of.texts[row] for row in captions]}
     negatives = pl.DataFrame(columns, schema=dict.fromkeys(columns, pl.String))
@@ -208,16 +208,16 @@ def _pair(
     shown_as: str, row: Mapping[str, Any], origin: str, metrics: Mapping[str, float], kind: str = "real",
     expected: Mapping[str, Any] | None = None,
 ) -> NewItem:  # fmt: skip
-    about = {"from": origin, "image": row["image"], "caption": row.get("caption"), "metrics": dict(metrics)}
-    content = ItemContent((ShownPicture(shown_as, row["image"]),), (ShownText(row["text"], CAPTION),), about)
+    facts = {"from": origin, "image": row["image"], "caption": row.get("caption"), "metrics": dict(metrics)}
+    content = ItemContent((ShownPicture(shown_as, row["image"]),), (ShownText(row["text"], CAPTION),), facts)
     return NewItem(content, kind, expected)
 
 
 def _checked_pair(row: Mapping[str, Any], where: int | str, origin: str, dataset: Dataset, shown_as: str) -> NewItem:
     """The item of a row, whose image and caption the dataset must have."""
     cells = {name: str(row[name]).strip() if row.get(name) is not None else "" for name in _OWN}
-    named = (listed_id(row.get(name), dataset.image_rows) for name in ("suggested_image", "image"))
-    image = next(filter(None, named), "")
+    ids = (listed_id(row.get(name), dataset.image_rows) for name in ("suggested_image", "image"))
+    image = next(filter(None, ids), "")
     caption, text = listed_id(row.get("caption"), dataset.caption_rows) or "", cells["text"]
     if image not in dataset.image_rows:
         raise InputError(f"image {image!r} is not in the dataset", row=where, fix="check the id", subject=image)
@@ -343,17 +343,17 @@ def add_new_items(
                 if image is not None and image not in {picture.image for picture in pictures}:
                     truth = ShownPicture(pictures[0].dataset, image, TRUE_IMAGE)
                     new[number] = replace(item, content=replace(item.content, pictures=(*pictures, truth)))
-        known = {_key(item): item for item in items(session, project)}
-        fresh = [item for item in new if _key(item) not in known]
+        existing = {_key(item): item for item in items(session, project)}
+        fresh = [item for item in new if _key(item) not in existing]
         add_items(session, row, fresh)
         changed = set()
         for item in new:
-            if (before := known.get(_key(item))) is not None:
-                about = {**before.content.about, **item.content.about}
-                about["metrics"] = {**before.content.about.get("metrics", {}), **item.content.about.get("metrics", {})}
-                if about != before.content.about:
+            if (before := existing.get(_key(item))) is not None:
+                facts = {**before.content.about, **item.content.about}
+                facts["metrics"] = {**before.content.about.get("metrics", {}), **item.content.about.get("metrics", {})}
+                if facts != before.content.about:
                     stored = session.get_one(ItemRow, before.id)
-                    stored.content = {**stored.content, "about": about}
+                    stored.content = {**stored.content, "about": facts}
                     changed.add(before.id)
         if changed:
             row.settings = {**row.settings, "revision": as_project(row).settings.revision + 1}
@@ -375,9 +375,9 @@ def import_answers(database: Database, project: int, rows: Sequence[AnswerRow], 
         new = _items_of_answers(rows, dataset)
         # The items that the project has already, by their names in the export; of several alike, the one of that name.
         alike: dict[tuple[object, ...], dict[str, int]] = {}
-        for known in items(session, project):
-            name = str(known.content.about.get(EXPORTED_AS, known.id))
-            alike.setdefault(_shown(known), {})[name] = known.id
+        for stored_item in items(session, project):
+            name = str(stored_item.content.about.get(EXPORTED_AS, stored_item.id))
+            alike.setdefault(_shown(stored_item), {})[name] = stored_item.id
         numbers: dict[str, int] = {}
         for by_name in (True, False):
             for name, wanted in new.items():
@@ -429,8 +429,8 @@ def _items_of_answers(rows: Sequence[AnswerRow], dataset: Dataset) -> dict[str, 
             )
         pictures = () if row.image is None else (ShownPicture(served, row.image),)
         texts = (ShownText(row.shown_text),) if row.shown_text else ()
-        about = {"from": "answers", "image": row.image, "caption": row.caption, "metrics": dict(row.metrics)}
-        content = ItemContent(pictures, texts, about | {EXPORTED_AS: row.item})
+        facts = {"from": "answers", "image": row.image, "caption": row.caption, "metrics": dict(row.metrics)}
+        content = ItemContent(pictures, texts, facts | {EXPORTED_AS: row.item})
         item = NewItem(content, row.kind, {"labels": list(row.expected)} if row.expected else None)
         if new.setdefault(row.item, item) != item:
             raise InputError(f"item {row.item!r} shows something else than in a row before", row=place)
@@ -445,9 +445,9 @@ def _shown(item: NewItem) -> tuple[object, ...]:
     return item.kind, about.get("image"), about.get("caption"), texts
 
 
-def _account(session: Transaction, known: dict[tuple[str, str], int], name: str, source: str) -> int:
+def _account(session: Transaction, accounts: dict[tuple[str, str], int], name: str, source: str) -> int:
     """The account of a judge, made where there is none."""
-    if (name, source) not in known:
+    if (name, source) not in accounts:
         row = row_of_name(session, name)
         if row is None:
             account = add_account(session, name, UNUSABLE_PASSWORD if source == PERSON else None).id
@@ -456,8 +456,8 @@ def _account(session: Transaction, known: dict[tuple[str, str], int], name: str,
             raise ConflictError(f"{name!r} is the name of {kind} here", fix="rename the judge in the file")
         else:
             account = row.id
-        known[name, source] = account
-    return known[name, source]
+        accounts[name, source] = account
+    return accounts[name, source]
 
 
 def shown_as(dataset: Dataset) -> str:
@@ -467,5 +467,5 @@ def shown_as(dataset: Dataset) -> str:
 
 def _key(item: NewItem) -> str:
     """What makes an item the same: everything but its numbers, which may have been computed again."""
-    about = {name: value for name, value in item.content.about.items() if name not in ("metrics", "causes")}
-    return f"{item.kind} {json.dumps(replace(item.content, about=about).as_dict(), sort_keys=True)}"
+    facts = {name: value for name, value in item.content.about.items() if name not in ("metrics", "causes")}
+    return f"{item.kind} {json.dumps(replace(item.content, about=facts).as_dict(), sort_keys=True)}"

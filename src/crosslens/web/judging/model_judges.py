@@ -67,7 +67,7 @@ def library_pictures(
 ) -> Pictures:
     """The pictures of a folder, as ``serve`` finds them, their longer side at most so many pixels; none is kept."""
     file = picture_files(folder, datasets, image_folders)
-    return lambda shown: picture_for_model(file(shown.dataset, shown.image), pixels)
+    return lambda asked: picture_for_model(file(asked.dataset, asked.image), pixels)
 
 
 def picture_files(
@@ -81,10 +81,10 @@ def dataset_pictures(dataset: Dataset, folder: Path | None, pixels: int) -> Pict
     """The pictures of one dataset, whatever it is called."""
     files = dict(zip(dataset.image_ids, image_files(dataset, folder), strict=True))
 
-    def picture(shown: ShownPicture) -> bytes:
-        if shown.image not in files:
-            raise UnknownNameError("image", shown.image, files)
-        return picture_for_model(str(files[shown.image]), pixels)
+    def picture(asked: ShownPicture) -> bytes:
+        if asked.image not in files:
+            raise UnknownNameError("image", asked.image, files)
+        return picture_for_model(str(files[asked.image]), pixels)
 
     return picture
 
@@ -184,9 +184,9 @@ class ModelJudge:
     def _ask(self, endpoint: Endpoint, messages: Sequence[Message], seed: int) -> str:
         """What the model says, from the record or within the limits of requests."""
         if self.record is not None:
-            known = self.record.known(messages, seed)
-            if known is not None or self.replay_only:
-                return known if known is not None else self.record.ask(None, messages, seed)
+            recorded = self.record.known(messages, seed)
+            if recorded is not None or self.replay_only:
+                return recorded if recorded is not None else self.record.ask(None, messages, seed)
         with self._lock:
             if self.options.max_requests is not None and self.sent >= self.options.max_requests:
                 raise _LimitReached
@@ -215,7 +215,7 @@ def ask_and_keep(
 ) -> AskingOutcome:  # fmt: skip
     """Ask about every item; ``keep`` takes its number, the answer and the seconds as soon as the answer is there."""
     answered, unusable = 0, {}
-    with stage(shown_progress(progress), "judging", len(contents)) as shown:
+    with stage(shown_progress(progress), "judging", len(contents)) as bar:
         answers = answers_of(
             judge.endpoint,
             len(contents),
@@ -231,5 +231,5 @@ def ask_and_keep(
             else:
                 keep(number, answer, seconds)
                 answered += 1
-            shown.advance()
+            bar.advance()
     return AskingOutcome(answered, unusable, len(contents) - answered - len(unusable), judge.sent)

@@ -95,10 +95,12 @@ class OwnerPages:
     def page(self, request: Request, project: int, template: str, **values: Any) -> Response:
         """A page for owners of the project, with its tabs."""
         account, results = self.context.require_owner(request, project), self.results(project)
-        shown = {"project": results.answers.project, "results": results, "titles": results.answers.titles}
-        shown |= {"percent": percent, "number": lambda value, digits=2: Figure(value, digits=digits).number}
+        content = {"project": results.answers.project, "results": results, "titles": results.answers.titles}
+        content |= {"percent": percent, "number": lambda value, digits=2: Figure(value, digits=digits).number}
         status = 422 if values.get("problem") else 200
-        return render(request, f"judging/{template}.html", status=status, account=account, tabs=TABS, **shown, **values)
+        return render(
+            request, f"judging/{template}.html", status=status, account=account, tabs=TABS, **content, **values
+        )
 
     def log(self, project: int | None, before: int) -> dict[str, Any]:
         """A page of the log, and where the next one begins."""
@@ -135,7 +137,7 @@ def _add_results(routes: APIRouter, pages: OwnerPages) -> None:
         runs = [summary for summary in library.runs() if summary.problem is None]
         further = results.answers.run_metrics(library.run(run)) if run else {}
         article = sections_html(correlation_sections(results, further))
-        return pages.page(request, project, "correlations", article=article, runs=runs, chosen=run)
+        return pages.page(request, project, "correlations", article=article, runs=runs, run=run)
 
     @routes.get("/projects/{project}/owner/models")
     def models(request: Request, project: RowId) -> Response:
@@ -145,11 +147,9 @@ def _add_results(routes: APIRouter, pages: OwnerPages) -> None:
                 (model, total.requests, total.tokens.sent, total.tokens.received, Figure(total.cost))
                 for model, total in asked.items()
             )
-            about = (
-                "As the endpoint counts tokens, over all runs of the command. The cost is that of runs with --price."
-            )
+            note = "As the endpoint counts tokens, over all runs of the command. The cost is that of runs with --price."
             header = ("model", "requests", "tokens sent", "tokens received", "cost")
-            sections.append(Section("Requests", (Table(header, rows, notes=(about,)),)))
+            sections.append(Section("Requests", (Table(header, rows, notes=(note,)),)))
         return pages.page(request, project, "models", article=sections_html(sections))
 
 
@@ -402,9 +402,9 @@ def _add_exchange(routes: APIRouter, pages: OwnerPages) -> None:
             form = {"answers": ANSWERS, "judgements": QRELS}.get(name.partition(".")[0], LABEL_STUDIO)
             options = ExportOptions(form=form, rule=rule, pictures=f"{own_address(request)}/pictures/")
             # The dataset that most items show pictures of.
-            shown = Counter(picture.dataset for item in answers.items.values() for picture in item.content.pictures)
-            with_pairs = ground_truth and form == QRELS and shown
-            dataset = library.dataset(shown.most_common(1)[0][0]) if with_pairs else None
+            counts = Counter(picture.dataset for item in answers.items.values() for picture in item.content.pictures)
+            with_pairs = ground_truth and form == QRELS and counts
+            dataset = library.dataset(counts.most_common(1)[0][0]) if with_pairs else None
             content = export_content(answers, name, options, dataset)
         note_export(context.database, project, name, account.id)
         held = {"Content-Disposition": f'attachment; filename="project-{project}-{name}"', "Cache-Control": "no-store"}

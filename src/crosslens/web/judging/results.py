@@ -96,9 +96,9 @@ class ProjectAnswers:
     @cached_property
     def pairs(self) -> dict[str, tuple[str, str]]:
         """Image and caption of the items that count and name both."""
-        named = {name: (item.content.about.get("image"), item.content.about.get("caption"))
+        ids = {name: (item.content.about.get("image"), item.content.about.get("caption"))
                  for name, item in self.items.items() if item.kind == "real"}  # fmt: skip
-        return {name: (str(image), str(caption)) for name, (image, caption) in named.items() if image and caption}
+        return {name: (str(image), str(caption)) for name, (image, caption) in ids.items() if image and caption}
 
     @cached_property
     def queries(self) -> dict[str, str]:
@@ -109,8 +109,8 @@ class ProjectAnswers:
     def images(self) -> dict[str, str]:
         """The image that each item is about: the right one of its query, or its own; resampled with all its items."""
         about = {name: item.content.about for name, item in self.items.items()}
-        named = {name: facts.get("expected_image") or facts.get("image") for name, facts in about.items()}
-        return {name: str(image) for name, image in named.items() if image}
+        images = {name: facts.get("expected_image") or facts.get("image") for name, facts in about.items()}
+        return {name: str(image) for name, image in images.items() if image}
 
     def clusters(self, items: pl.Series) -> IntArray:
         """The number of each item's image; an item without one is by itself."""
@@ -134,7 +134,7 @@ def load_answers(database: Database, project: int) -> ProjectAnswers:
         stored_project = session.get(ProjectRow, project)
         if stored_project is None:
             raise CrosslensError(f"project {project} does not exist", code="no-project", subject=str(project))
-        known, stored, judged = as_project(stored_project), items(session, project), judgements(session, project)
+        read, stored, judged = as_project(stored_project), items(session, project), judgements(session, project)
         decided = [
             (row.item, Answer(tuple(row.labels), row.rating, row.text))
             for row in session.scalars(query.order_by(AdjudicationRow.item))
@@ -145,7 +145,7 @@ def load_answers(database: Database, project: int) -> ProjectAnswers:
         names = {item.id: str(item.id) for item in stored}
     rows = [row | {"item": names[row["item"]]} for row in judged]
     adjudicated = {names[item]: answer for item, answer in decided}
-    return ProjectAnswers(known, {names[item.id]: item for item in stored}, judgement_table(rows), adjudicated)
+    return ProjectAnswers(read, {names[item.id]: item for item in stored}, judgement_table(rows), adjudicated)
 
 
 def adjudicate(database: Database, project: int, item: int, account: int, answer: Answer) -> Answer:
@@ -203,10 +203,10 @@ def overview_sections(results: ProjectResults) -> Iterator[Section]:
             for rule in results.rules.iter_rows(named=True)
         )  # fmt: skip
         header = ("if", "then", "items", "support, %", "confidence, %", "lift", "p, corrected")
-        about = (
+        note = (
             "If an item has the first cause, it has the second one, too, in the share of the items that confidence is."
         )
-        yield Section("Rules", (Table(header, rules, notes=(about,)),))
+        yield Section("Rules", (Table(header, rules, notes=(note,)),))
 
 
 def pair_sections(results: ProjectResults) -> Iterator[Section]:
@@ -236,10 +236,10 @@ def pair_sections(results: ProjectResults) -> Iterator[Section]:
     cards = []
     for name in pairs:
         content = answers.items[name].content
-        shown = "  ".join(f"{metric} {value:.3f}" for metric, value in scores[name].items())
+        numbers = "  ".join(f"{metric} {value:.3f}" for metric, value in scores[name].items())
         said = f"{percent(shares[name])} % of {judges[name]:,} say that it fits"
         image = content.pictures[0].image if content.pictures else None
-        cards.append(PictureCard(said, (*(text.text for text in content.texts), *filter(None, [shown])), image))
+        cards.append(PictureCard(said, (*(text.text for text in content.texts), *filter(None, [numbers])), image))
     key = "The pairs with the lowest score first."
     parts = (
         [Table(("pairs", "mean, %", "least, %"), rows, title="Agreement that a pair fits, by subset")] if rows else []
@@ -274,8 +274,8 @@ def _facts(results: ProjectResults) -> Iterator[tuple[str, str]]:
                 (scores.ceiling(), scores.ceiling_interval()), (scores.reliability, scores.reliability_interval),
             )
         )  # fmt: skip
-        about = "No metric is expected to correlate better with the mean scores."
-        yield "human ceiling", f"{ceiling}; reliability of the mean {reliability}. {about}"
+        note = "No metric is expected to correlate better with the mean scores."
+        yield "human ceiling", f"{ceiling}; reliability of the mean {reliability}. {note}"
     if isfinite(results.mean_rating.mean):
         mean = results.mean_rating
         yield "mean rating", str(Figure(mean.mean, mean.low, mean.high))
@@ -306,9 +306,9 @@ def _charts(results: ProjectResults) -> Iterator[Part]:
             tuple(Figure(cells.get((row, column), cells.get((column, row))), digits=0) for column in names)
             for row in names
         )
-        shown = tuple(titles[name] for name in names)
+        headings = tuple(titles[name] for name in names)
         title = "Causes that occur together"
-        charts.append(Heat(title=title, rows=shown, columns=shown, cells=grid, heading="cause"))
+        charts.append(Heat(title=title, rows=headings, columns=headings, cells=grid, heading="cause"))
     yield Row(tuple(charts))
 
 
@@ -382,8 +382,8 @@ def correlation_sections(
             parts.append(Table(header, shared, title=title))
         header = ("judged", "metric", "items", *_COEFFICIENTS.values())
         parts.append(Table(header, every, "llrlll", title="All correlations", folded=True))
-        about = "In brackets: 95% intervals, images resampled. Metrics that are the same for all items are left out."
-        yield Section("Correlations", (*parts, Text((about,), note=True)))
+        note = "In brackets: 95% intervals, images resampled. Metrics that are the same for all items are left out."
+        yield Section("Correlations", (*parts, Text((note,), note=True)))
     if (derived := results.derived_causes) is not None:
         counts = tuple((titles.get(row[0], row[0]), *row[1:]) for row in derived.table.iter_rows())
         counted = ("items", "both", "people", "derived", "neither")
@@ -424,13 +424,13 @@ class ProjectResults(Presented):
         """Agreement, labels, ratings, causes, people, models, and what is automatic beside them."""
         yield from overview_sections(self)
         yield from pair_sections(self)
-        known = {CHECK: "checks right", DISTRACTOR: "true negatives right"}
+        kinds = {CHECK: "checks right", DISTRACTOR: "true negatives right"}
         rows = [
             (row["account"], row["judged"], Figure(row["seconds"], digits=1), Figure.percent(row["agreement"]),
-             *(f"{row[f'{kind}_right']} of {row[f'{kind}_given']}" if row[f"{kind}_given"] else "–" for kind in known))
+             *(f"{row[f'{kind}_right']} of {row[f'{kind}_given']}" if row[f"{kind}_given"] else "–" for kind in kinds))
             for row in self.people.iter_rows(named=True)
         ]  # fmt: skip
-        header = ("person", "items", "seconds", "agrees, %", *known.values())
+        header = ("person", "items", "seconds", "agrees, %", *kinds.values())
         yield Section("People", (Table(header, rows, "lrrrrr"),) if rows else ())
         yield from model_sections(self)
         yield from correlation_sections(self)

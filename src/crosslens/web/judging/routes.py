@@ -113,10 +113,10 @@ def _add_password(routes: APIRouter, context: JudgingContext) -> None:
         account = await run_in_threadpool(context.require_account, request)
 
         def check() -> str:
-            known = account_with_password(context.database, account.name, old)
-            if known is None:
+            verified = account_with_password(context.database, account.name, old)
+            if verified is None:
                 raise CrosslensError("the present password is wrong")
-            return known[1]
+            return verified[1]
 
         def again(error: CrosslensError) -> Response:
             context.require_account(request)  # the session may have ended meanwhile
@@ -237,19 +237,19 @@ def _add_annotating(routes: APIRouter, context: JudgingContext) -> None:
         if not context.has_owner:
             return render(request, "judging/empty.html", account=None)
         account = context.require_account(request)
-        shown = projects(context.database, None if account.is_owner else account.id)
-        entries = [(project, annotator_progress(context.database, project, account.id)) for project in shown]
+        visible = projects(context.database, None if account.is_owner else account.id)
+        entries = [(project, annotator_progress(context.database, project, account.id)) for project in visible]
         return render(request, "judging/projects.html", account=account, projects=entries)
 
     def page(request: Request, member: Member, template: str, status: int = 200, **values: object) -> Response:
-        shown = {"account": member.account, "project": member.project, **values}
-        return render(request, f"judging/{template}.html", status=status, **shown)
+        content = {"account": member.account, "project": member.project, **values}
+        return render(request, f"judging/{template}.html", status=status, **content)
 
-    def item_page(request: Request, member: Member, shown: Assigned, note: str = "", problem: str = "") -> Response:
+    def item_page(request: Request, member: Member, task: Assigned, note: str = "", problem: str = "") -> Response:
         return page(
-            request, member, "item", 422 if problem else 200, form=member.project.form, assignment=shown.assignment,
-            item=shown.item, answer=shown.answer or Answer(()), progress=shown.progress, following=shown.following,
-            time_left=duration(shown.progress.seconds_left), note=note, problem=problem, longest_text=MOST_CHARACTERS,
+            request, member, "item", 422 if problem else 200, form=member.project.form, assignment=task.assignment,
+            item=task.item, answer=task.answer or Answer(()), progress=task.progress, following=task.following,
+            time_left=duration(task.progress.seconds_left), note=note, problem=problem, longest_text=MOST_CHARACTERS,
         )  # fmt: skip
 
     def to(member: Member, path: str) -> Response:

@@ -204,16 +204,16 @@ class Answer:
 
 def check_answer(form: AnswerForm, answer: Answer) -> Answer:
     """The answer with its labels in the order of the form and its text stripped; refused where the form forbids it."""
-    chosen = set(answer.labels)
+    names = set(answer.labels)
     for name in answer.labels:
         if form.label(name) is None:
             raise InvalidChoice(f"{name!r} is not a label of this project", code="unknown-label", subject=name)
-    if not chosen:
+    if not names:
         raise InvalidChoice("no label was chosen", fix="choose a label", code="no-label")
-    if len(chosen) > 1 and not form.several:
+    if len(names) > 1 and not form.several:
         raise InvalidChoice("more than one label was chosen", fix="choose one label", code="several-labels")
-    alone = [label for label in form.labels if label.alone and label.name in chosen]
-    if alone and len(chosen) > 1:
+    alone = [label for label in form.labels if label.alone and label.name in names]
+    if alone and len(names) > 1:
         problem = f"“{alone[0].title}” cannot be combined with another label"
         raise InvalidChoice(problem, fix="remove one of them", code="not-alone")
     text = answer.text.strip()
@@ -223,7 +223,7 @@ def check_answer(form: AnswerForm, answer: Answer) -> Answer:
         raise InvalidChoice("the text contains a null character", code="null-character")
     if text and form.text is None:
         raise InvalidChoice("this project takes no text", code="no-text")
-    if form.text and not text and chosen & set(form.text.needed_for):
+    if form.text and not text and names & set(form.text.needed_for):
         raise InvalidChoice(f"“{form.text.title}” is empty", fix="write a text", code="missing-text")
     if form.rating is None:
         if answer.rating is not None:
@@ -231,7 +231,7 @@ def check_answer(form: AnswerForm, answer: Answer) -> Answer:
     elif answer.rating is None or not form.rating.low <= answer.rating <= form.rating.high:
         fix = f"choose a number from {form.rating.low} to {form.rating.high}"
         raise InvalidChoice(f"“{form.rating.title}” is missing or out of range", fix=fix, code="rating")
-    return Answer(tuple(label.name for label in form.labels if label.name in chosen), answer.rating, text)
+    return Answer(tuple(label.name for label in form.labels if label.name in names), answer.rating, text)
 
 
 def is_expected(expected: Mapping[str, Any] | None, answer: Answer) -> bool | None:
@@ -297,8 +297,8 @@ def picture_key(dataset: str, image: str) -> str:
 
 def picture_keys(stored: Mapping[str, Any]) -> list[str]:
     """The keys of the pictures in stored content."""
-    shown = [(picture["dataset"], picture["image"]) for picture in stored.get("pictures", ())]
-    return [picture_key(*picture) for picture in dict.fromkeys(shown)]
+    pictures = [(picture["dataset"], picture["image"]) for picture in stored.get("pictures", ())]
+    return [picture_key(*picture) for picture in dict.fromkeys(pictures)]
 
 
 WINDOW = 16

@@ -104,9 +104,9 @@ class Palette:
         numbers = np.full(len(self.drawn), np.nan)
         images = len(self.drawn.image_ids)
         for is_image, (ids, values) in by_kind.items():
-            known = dict(zip(ids, values.tolist(), strict=True))
+            by_id = dict(zip(ids, values.tolist(), strict=True))
             part = slice(images) if is_image else slice(images, None)
-            numbers[part] = [known.get(item, np.nan) for item in self.drawn.ids[part]]
+            numbers[part] = [by_id.get(item, np.nan) for item in self.drawn.ids[part]]
         return numbers
 
     def _column(self, name: str, label: str) -> Colouring:
@@ -154,23 +154,23 @@ def of_categories(name: str, label: str, values: Sequence[str | None]) -> Colour
 
 def of_numbers(name: str, label: str, values: Array, scale: str = "linear") -> Colouring:
     """Numbers as levels; two values, such as hit and miss, are categories."""
-    known = np.isfinite(values)
-    distinct = np.unique(values[known])
+    finite = np.isfinite(values)
+    distinct = np.unique(values[finite])
     if name.startswith(_HIT) or distinct.tolist() == [0.0, 1.0]:
-        codes = np.where(known, np.where(known, values, 0), NO_VALUE).astype(np.uint8)
+        codes = np.where(finite, np.where(finite, values, 0), NO_VALUE).astype(np.uint8)
         counts = tuple(int((codes == code).sum()) for code in (0, 1))
         labels = ("miss", "hit") if name.startswith(_HIT) else ("0", "1")
-        return Colouring(name, label, "categories", codes, labels, counts, missing=int((~known).sum()))
+        return Colouring(name, label, "categories", codes, labels, counts, missing=int((~finite).sum()))
     low, high = (float(distinct[0]), float(distinct[-1])) if len(distinct) else (0.0, 0.0)
     codes = np.full(len(values), NO_VALUE, np.uint8)
     if len(distinct):
-        ends, inner = np.array([low, high]), values[known]
+        ends, inner = np.array([low, high]), values[finite]
         if scale == "logarithmic":
             ends, inner = np.log(ends), np.log(inner)
         reach = float(ends[1] - ends[0]) or 1.0
-        codes[known] = np.round((inner - ends[0]) / reach * (LEVELS - 1)).astype(np.uint8)
+        codes[finite] = np.round((inner - ends[0]) / reach * (LEVELS - 1)).astype(np.uint8)
     return Colouring(
-        name, label, "numbers", codes, low=low, high=high, scale=scale, missing=int((~known).sum())
+        name, label, "numbers", codes, low=low, high=high, scale=scale, missing=int((~finite).sum())
     )  # fmt: skip
 
 
@@ -197,8 +197,8 @@ class ItemLookup:
         said = pl.DataFrame(schema=dict.fromkeys(("caption", "image", "text"), pl.String))
         said = said if dataset is None else dataset.captions.select(said.columns)
         ids = pl.DataFrame({"caption": drawn.caption_ids}, schema={"caption": pl.String})
-        known = ids.join(said, on="caption", how="left", maintain_order="left")
-        self._images, self._texts = known["image"], known["text"]
+        captions = ids.join(said, on="caption", how="left", maintain_order="left")
+        self._images, self._texts = captions["image"], captions["text"]
         names = pl.Series("id", drawn.ids, dtype=pl.String)
         self._searched = pl.concat([names.head(len(drawn.image_ids)), self._texts.fill_null("")]).str.to_lowercase()
         self._names = names.str.to_lowercase()

@@ -142,27 +142,27 @@ class Maps:
 
     def state(self, run_id: str, run: Run, method: str | None = None) -> MapState:
         """Where the map of a run stands, without computing anything."""
-        chosen = PCA
+        picked = PCA
         if has_umap():
             queries = sorted({len(values.query_ids) for values in run.values.values()})
             usual = UMAP if sum(queries[-2:]) <= MOST_FOR_UMAP else PCA
-            chosen = usual if method not in METHODS else str(method)
+            picked = usual if method not in METHODS else str(method)
         try:
             reason = without_vectors(recipe_of_run(run))
         except CrosslensError as error:
             reason = error.problem
         if reason is not None:
-            return MapState(IMPOSSIBLE, chosen, reason)
-        job = _job(run_id, run, chosen)
-        key = self._keys.get(job) or self._stated_key(run, chosen)
+            return MapState(IMPOSSIBLE, picked, reason)
+        job = _job(run_id, run, picked)
+        key = self._keys.get(job) or self._stated_key(run, picked)
         if key is not None and key not in self._loaded and (loaded := self.store.load(key)) is not None:
             self._loaded = {**dict(list(self._loaded.items())[-3:]), key: loaded}
         if key is not None and (drawn := self._loaded.get(key)) is not None:
-            return MapState(READY, chosen, drawn=drawn)
+            return MapState(READY, picked, drawn=drawn)
         progress = self.jobs.progress(job)
         if progress is None or progress.state == DONE:
-            return MapState(ABSENT, chosen)
-        return MapState(progress.state, chosen, progress.problem, progress)
+            return MapState(ABSENT, picked)
+        return MapState(progress.state, picked, progress.problem, progress)
 
     def drawn(self, run_id: str, run: Run, method: str | None = None) -> EmbeddingMap:
         """The map of a run; one that is not there raises."""
@@ -176,20 +176,20 @@ class Maps:
         """Compute the map of a run in the background, unless it is there or under way."""
         state = self.state(run_id, run, method)
         if state.state in (ABSENT, "failed"):
-            job, chosen = _job(run_id, run, state.method), state.method
+            job, projection = _job(run_id, run, state.method), state.method
 
             def work(progress: Progress, is_stopped: Callable[[], bool]) -> None:
                 vectors = vectors_of_run(run, self.options, progress)
-                key = self._stated_key(run, chosen)
+                key = self._stated_key(run, projection)
                 if key is None:
                     content = {"images": vectors.images.fingerprint, "captions": vectors.captions.fingerprint}
-                    key = map_key(fingerprint("vectors", content), chosen)
+                    key = map_key(fingerprint("vectors", content), projection)
                 if self.store.load(key) is None:
-                    self.store.save(draw(key, vectors, chosen, progress, is_stopped))
+                    self.store.save(draw(key, vectors, projection, progress, is_stopped))
                 self._keys[job] = key
 
             self.jobs.start(job, work)
-            return self.state(run_id, run, chosen)
+            return self.state(run_id, run, projection)
         return state
 
     def _stated_key(self, run: Run, method: str) -> str | None:
@@ -207,8 +207,12 @@ def draw(
     points = project((images, captions), method, progress=progress, is_stopped=is_stopped)
     numbers, centres = assign_clusters(points)
     data = vectors.dataset
-    known = {} if data is None else dict(zip(data.caption_ids, data.texts, strict=True))
-    texts = [known[caption] for caption in captions.ids] if known and known.keys() >= set(captions.ids) else None
+    by_caption = {} if data is None else dict(zip(data.caption_ids, data.texts, strict=True))
+    texts = (
+        [by_caption[caption] for caption in captions.ids]
+        if by_caption and by_caption.keys() >= set(captions.ids)
+        else None
+    )
     regions = describe_clusters(numbers, centres, len(images.ids), texts)
     return EmbeddingMap(key, method, images.ids, captions.ids, points, numbers, tuple(regions))
 

@@ -183,7 +183,7 @@ def describe_clusters(numbers: Array, centres: Array, images: int, texts: list[s
 
     A name is the words whose share of captions is highest, weighed by how much it exceeds that of all captions.
     """
-    named: dict[int, str] = {}
+    names: dict[int, str] = {}
     if texts is not None:
         step = max(1, len(texts) // _TEXTS)
         table = pl.DataFrame({"cluster": numbers[images::step].astype(np.int64), "text": texts[::step]})
@@ -200,10 +200,10 @@ def describe_clusters(numbers: Array, centres: Array, images: int, texts: list[s
         shares = shares.with_columns(weight=pl.col("share") * (pl.col("share") / pl.col("overall")).log())
         best = shares.filter(pl.col("weight") > 0).sort(["weight", "word"], descending=[True, False])
         grouped = best.group_by("cluster", maintain_order=True).agg(pl.col("word").head(_WORDS))
-        named = {int(number): ", ".join(words) for number, words in grouped.iter_rows()}
+        names = {int(number): ", ".join(words) for number, words in grouped.iter_rows()}
     count = len(centres)
     counts = [np.bincount(part, minlength=count).tolist() for part in (numbers[:images], numbers[images:])]
     return [
-        Region(number, named.get(number) or f"region {number + 1}", *sizes, *centre)
+        Region(number, names.get(number) or f"region {number + 1}", *sizes, *centre)
         for number, (*sizes, centre) in enumerate(zip(*counts, centres.tolist(), strict=True))
     ]

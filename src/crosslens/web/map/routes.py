@@ -178,20 +178,20 @@ def routers(services: Services) -> list[APIRouter]:
 
         tag, content, compressed = packed.get(key, pack_both)
         headers = {"ETag": tag, "Cache-Control": "private, no-cache", "Vary": "Accept-Encoding"}
-        known = [known.strip().removeprefix("W/") for known in request.headers.get("if-none-match", "").split(",")]
-        if tag in known:
+        tags = [part.strip().removeprefix("W/") for part in request.headers.get("if-none-match", "").split(",")]
+        if tag in tags:
             return Response(status_code=304, headers=headers)
         if "gzip" in request.headers.get("accept-encoding", ""):
             content, headers["Content-Encoding"] = compressed, "gzip"
         return Response(content, media_type="application/octet-stream", headers=headers)
 
     def answer(run: str, state: MapState) -> MapAnswer:
-        known = {} if state.progress is None else state.progress.report()
+        facts = {} if state.progress is None else state.progress.report()
         if (drawn := state.drawn) is not None:
-            named = Palette(drawn, library.run(run), dataset_of(run)).names()
-            known |= {"points": len(drawn), "images": len(drawn.image_ids), "regions": drawn.regions}
-            known["colourings"] = [{"name": name, "label": label} for name, label in named]
-        return MapAnswer(state=state.state, method=state.method, methods=methods, reason=state.reason, **known)
+            colourings = Palette(drawn, library.run(run), dataset_of(run)).names()
+            facts |= {"points": len(drawn), "images": len(drawn.image_ids), "regions": drawn.regions}
+            facts["colourings"] = [{"name": name, "label": label} for name, label in colourings]
+        return MapAnswer(state=state.state, method=state.method, methods=methods, reason=state.reason, **facts)
 
     @routes.get("/map", response_class=HTMLResponse, include_in_schema=False)
     def maps_page(request: Request) -> HTMLResponse:
@@ -234,13 +234,12 @@ def routers(services: Services) -> list[APIRouter]:
     @routes.get("/api/map/{run}/items")
     def items(run: str, rows: Annotated[str, Query(max_length=2400)], method: Method | None = None) -> ItemsAnswer:
         """What these points stand for: their rows, separated by commas."""
-        known = lookup(run, method)
         try:
             numbers = [int(part) for part in rows.split(",") if part]
         except ValueError:
             raise InputError("rows are whole numbers separated by commas", expected=f"at most {MOST_ROWS}") from None
         dataset, answers = library.summary(run).dataset, []
-        for item in known.items(numbers):
+        for item in lookup(run, method).items(numbers):
             picture = f"/pictures/{dataset}/{quote(item.image)}?size=160" if dataset and item.image else None
             rankings = library.run(run).rankings
             directions = [name for name in rankings if (name == IMAGE_TO_TEXT) == (item.kind == "image")]

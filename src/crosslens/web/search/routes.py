@@ -144,11 +144,11 @@ class SearchService:
     def chosen(self, dataset: str, encoder: str) -> tuple[EncoderChoice, Dataset, tuple[Path, ...]]:
         """The encoder, the dataset, and the folders that may hold its pictures."""
         library, settings = self.services.library, self.services.settings
-        known = {choice.id: choice for choice in encoder_choices(library, settings.models)}
+        choices = {choice.id: choice for choice in encoder_choices(library, settings.models)}
         data = library.dataset(dataset)
-        if encoder not in known:
-            raise UnknownNameError("encoder", encoder, known)
-        choice = known[encoder]
+        if encoder not in choices:
+            raise UnknownNameError("encoder", encoder, choices)
+        choice = choices[encoder]
         folders = [*settings.image_folders, *([choice.image_folder] if choice.image_folder else [])]
         with suppress(CrosslensError):
             folders += library.image_folders(dataset)
@@ -179,9 +179,9 @@ class SearchService:
             image, caption = ids[hit.row], None
             if among == "captions":
                 image, caption = whole.image_ids[whole.caption_image[hit.row]], whole.texts[hit.row]
-            shown = f"/pictures/{place}/{quote(image)}?size=320"
+            thumbnail = f"/pictures/{place}/{quote(image)}?size=320"
             page = address(f"/datasets/{place}/image", {"id": image})
-            hits.append(HitAnswer(hit.rank, ids[hit.row], kind, hit.score, caption, image, shown, page))
+            hits.append(HitAnswer(hit.rank, ids[hit.row], kind, hit.score, caption, image, thumbnail, page))
         steps = dict(zip(("encode", "rank", "words"), pairwise(ticks), strict=True))
         steps["total"] = started, time.perf_counter()
         times = {name: round(1000 * (end - start), 2) for name, (start, end) in steps.items()}
@@ -198,11 +198,11 @@ class SearchService:
         if self.worker.has(choice, data, modality):
             return JobProgress(DONE)
         with self._lock:
-            known = self._preparing.get(key)
-            if known is not None and known.state != DONE:
-                if known.state == FAILED:
+            earlier = self._preparing.get(key)
+            if earlier is not None and earlier.state != DONE:
+                if earlier.state == FAILED:
                     del self._preparing[key]
-                return known
+                return earlier
             progress = JobProgress(is_stopped=self.worker.stopped.is_set)
             encode = partial(self.worker.gallery, choice, data, modality, folders, progress)
             self.worker.submit(partial(carry_out, progress, encode))
@@ -222,8 +222,8 @@ def routers(services: Services) -> list[APIRouter]:
     def search_choices() -> Choices:
         """The datasets that can be searched, and the encoders that can be used."""
         datasets = [Choice(id=data.id, name=data.name) for data in services.library.datasets()]
-        known = encoder_choices(services.library, services.settings.models)
-        return Choices(datasets=datasets, encoders=[Choice(id=choice.id, name=choice.name) for choice in known])
+        encoders = encoder_choices(services.library, services.settings.models)
+        return Choices(datasets=datasets, encoders=[Choice(id=choice.id, name=choice.name) for choice in encoders])
 
     @routes.get("/search", response_class=HTMLResponse, include_in_schema=False)
     def search_page(request: Request, dataset: str = "", text: str = "") -> HTMLResponse:

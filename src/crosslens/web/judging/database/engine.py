@@ -228,9 +228,9 @@ def migrate(engine: Engine) -> None:
             config.attributes["connection"] = connection
             command.upgrade(config, "head")
     except DatabaseError as error:
-        shown = engine.url.render_as_string(hide_password=True)
+        address = engine.url.render_as_string(hide_password=True)
         raise CrosslensError(
-            f"the database {shown} cannot be used: {error.orig}",
+            f"the database {address} cannot be used: {error.orig}",
             fix="check that it is a database, that it can be written, and that the server is running",
             code="database",
         ) from error

@@ -193,10 +193,10 @@ def add_items(session: Session, project: ProjectRow, items: Sequence[NewItem]) -
             raise InputError(f"unknown kind of item {item.kind!r}", row=number, expected="one of " + ", ".join(KINDS))
         if not item.content.pictures and not item.content.texts:
             raise InputError("an item has neither picture nor text", row=number)
-        known = (item.expected or {}).get("labels") or ()
-        if item.kind in ("practice", "check") and not known:
+        answer = (item.expected or {}).get("labels") or ()
+        if item.kind in ("practice", "check") and not answer:
             raise InputError(f"a {item.kind} item has no known answer", row=number, fix="give its expected labels")
-        if unknown := sorted(set(known) - labels):
+        if unknown := sorted(set(answer) - labels):
             raise InputError(f"expected label {unknown[0]!r} is not a label of the project", row=number)
     largest = session.scalar(select(func.max(ItemRow.position)).where(ItemRow.project == project.id))
     first = 0 if largest is None else largest + 1

@@ -41,6 +41,6 @@ def upgrade() -> None:
     item = sa.table("item", sa.column("id", sa.Integer), sa.column("content", sa.JSON))
     query, last = sa.select(item).order_by(item.c.id).limit(1000), 0
     while rows := op.get_bind().execute(query.where(item.c.id > last)).all():
-        shown = [{"item": row, "picture": key} for row, content in rows for key in picture_keys(content)]
-        op.bulk_insert(pictures, shown)
+        entries = [{"item": row, "picture": key} for row, content in rows for key in picture_keys(content)]
+        op.bulk_insert(pictures, entries)
         last = rows[-1][0]
