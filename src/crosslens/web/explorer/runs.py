@@ -48,7 +48,7 @@ class RunList(Presented):
         return best
 
     def sections(self) -> Iterator[Section]:
-        """A row per run with its figures, the best of those that can be compared marked; then the folders that cannot be read."""
+        """A row per run with its figures, the best of comparable ones marked; then the folders that cannot be read."""
         read, best = [run for run in self.runs if run.problem is None], self.best
         has_folders = len({run.name for run in read}) < len(read)
         header = ("Run", *(("Folder",) if has_folders else ()), "Dataset", *self.metrics)
