@@ -7,13 +7,13 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from threading import Lock
 from typing import Any, Generic, TypeVar
 
 from crosslens.core import ConflictError, CrosslensError
-from crosslens.engine import Progress
 from crosslens.storage import fetching_nothing
 
 V = TypeVar("V")
@@ -52,7 +52,7 @@ class RecentCache(Generic[V]):
 
 
 WAITING, RUNNING, FAILED, DONE = "waiting", "running", "failed", "done"
-MOST_WAITING = 8
+MOST_JOBS = 8
 BUG = "A bug in crosslens: the terminal of the server shows the details."
 
 
@@ -90,33 +90,49 @@ class JobProgress:
         return {"stage": self.stage, "done": self.done, "total": self.total, "seconds": seconds, "fix": self.fix}
 
 
-Work = Callable[[Progress, Callable[[], bool]], None]
-
-
 class Jobs:
-    """Named pieces of work, one at a time in the order of their start; a name runs once at a time."""
+    """Pieces of work in one thread, in the order of their start; at most ``most`` of them are under way."""
 
-    def __init__(self) -> None:
-        self._pool = ThreadPoolExecutor(1, thread_name_prefix="crosslens-work")
-        self._progress: dict[str, JobProgress] = {}
-        self._lock = threading.Lock()
+    def __init__(self, most: int = MOST_JOBS, noun: str = "jobs") -> None:
+        self._pool = ThreadPoolExecutor(1, thread_name_prefix=f"crosslens-{noun}")
+        self._progress: dict[Hashable, JobProgress] = {}
+        self._lock = threading.RLock()
+        self._most, self._noun, self._under_way = most, noun, 0
         self._stopped = threading.Event()
 
-    def start(self, name: str, work: Work) -> JobProgress:
-        """Begin ``work`` unless it is under way; too many waiting pieces of work raise."""
+    def submit(self, work: Callable[[], V]) -> Future[V]:
+        """Put work at the end of the queue; a full queue raises."""
+        with self._lock:
+            if self._under_way >= self._most:
+                problem = f"{self._under_way} {self._noun} are under way"
+                raise ConflictError(problem, fix="try again in a moment", code="busy")
+            self._under_way += 1
+
+        def ended(_: Future[V]) -> None:
+            with self._lock:
+                self._under_way -= 1
+
+        future = self._pool.submit(work)
+        future.add_done_callback(ended)
+        return future
+
+    def start(self, name: Hashable, work: Callable[[JobProgress], object]) -> JobProgress:
+        """Begin the work of this name unless it is under way."""
         with self._lock:
             before = self._progress.get(name)
             if before is not None and before.state in (WAITING, RUNNING):
                 return before
-            waiting = sum(progress.state == WAITING for progress in self._progress.values())
-            if waiting >= MOST_WAITING:
-                raise ConflictError(f"{waiting} other jobs are waiting", fix="try again when some are done")
-            progress = self._progress[name] = JobProgress(is_stopped=self._stopped.is_set)
-        self._pool.submit(carry_out, progress, lambda: work(progress, self._stopped.is_set))
+            progress = JobProgress(is_stopped=self._stopped.is_set)
+            self.submit(partial(carry_out, progress, partial(work, progress)))
+            self._progress[name] = progress
         return progress
 
-    def progress(self, name: str) -> JobProgress | None:
+    def progress(self, name: Hashable) -> JobProgress | None:
         return self._progress.get(name)
+
+    def forget(self, name: Hashable) -> None:
+        """Say nothing more of a job that has ended."""
+        self._progress.pop(name, None)
 
     def stop(self) -> None:
         """End what is under way: its work is lost, nothing is left half written."""

@@ -18,7 +18,7 @@ from crosslens.core import ConflictError, InputError
 from crosslens.engine import Progress
 from crosslens.pipeline import InputOptions, Recipe, run_recipe
 from crosslens.values import Run
-from crosslens.web.background import BUG, MOST_WAITING, JobProgress, Jobs, carry_out
+from crosslens.web.background import BUG, MOST_JOBS, JobProgress, Jobs, carry_out
 from crosslens.web.map.maps import ABSENT, IMPOSSIBLE, READY, Maps, MapStore, map_key
 from tests.web.conftest import toys
 from tests.web.serving import write_vector_run
@@ -158,18 +158,21 @@ def test_keys_tell_maps_apart() -> None:
 def test_jobs_have_a_limit_and_report_mistakes() -> None:
     jobs, gate = Jobs(), []
 
-    def wait(progress: object, is_stopped: object) -> None:
+    def wait(progress: object) -> None:
         while not gate:
             time.sleep(0.005)
 
     first = jobs.start("first", wait)
     while first.state == "waiting":
         time.sleep(0.005)
-    for number in range(MOST_WAITING):
+    for number in range(MOST_JOBS - 1):
         assert jobs.start(str(number), wait) is jobs.start(str(number), wait)
-    with pytest.raises(ConflictError, match="jobs are waiting"):
+    with pytest.raises(ConflictError, match="8 jobs are under way"):
         jobs.start("one too many", wait)
     gate.append(1)
+    while jobs.progress(str(MOST_JOBS - 2)).state != "done":
+        time.sleep(0.005)
+    assert jobs.start("first", wait) is not first, "there is room again, and what has ended begins again"
     jobs.stop()
     progress = JobProgress()
     carry_out(progress, lambda: 1 / 0)
@@ -179,7 +182,7 @@ def test_jobs_have_a_limit_and_report_mistakes() -> None:
 def test_a_stopped_server_does_not_wait_for_its_jobs() -> None:
     jobs = Jobs()
 
-    def endless(progress: Progress, is_stopped: object) -> None:
+    def endless(progress: Progress) -> None:
         while True:
             progress.advance()
             time.sleep(0.001)

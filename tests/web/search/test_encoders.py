@@ -70,22 +70,20 @@ def test_one_encoder_is_in_memory_and_runs_in_one_thread(monkeypatch: pytest.Mon
     assert made == ["a", "b", "a"]
     assert worker.has(choice("a"), toys(), TEXTS)
     assert not worker.has(choice("b"), toys(), TEXTS)
-    assert {name.rpartition("_")[0] for name in Counting.threads} == {"crosslens-encoder"}
+    assert {name.rpartition("_")[0] for name in Counting.threads} == {"crosslens-searches"}
     with pytest.raises(UsageError, match="not images"):
         worker.call(lambda: worker.gallery(choice("a"), toys(), IMAGES, (), None))
     worker.stop()
 
 
 def test_a_full_queue_is_refused_and_a_slow_encoder_given_up() -> None:
-    worker, gate = EncoderWorker(waiting=2), threading.Event()
-    first = worker.submit(gate.wait)
+    worker, gate = EncoderWorker(most=2), threading.Event()
     worker.submit(gate.wait)
-    with pytest.raises(ConflictError, match="2 searches are waiting"):
+    second = worker.submit(gate.wait)
+    with pytest.raises(ConflictError, match="2 searches are under way"):
         worker.submit(gate.wait)
     gate.set()
-    first.result(5)
-    while worker._waiting:
-        time.sleep(0.005)
+    second.result(5)
     gate.clear()
     with pytest.raises(ConflictError, match="did not answer within"):
         worker.call(gate.wait, wait=0.05)

@@ -178,14 +178,14 @@ class Maps:
         if state.state in (ABSENT, "failed"):
             job, projection = _job(run_id, run, state.method), state.method
 
-            def work(progress: Progress, is_stopped: Callable[[], bool]) -> None:
+            def work(progress: JobProgress) -> None:
                 vectors = vectors_of_run(run, self.options, progress)
                 key = self._stated_key(run, projection)
                 if key is None:
                     content = {"images": vectors.images.fingerprint, "captions": vectors.captions.fingerprint}
                     key = map_key(fingerprint("vectors", content), projection)
                 if self.store.load(key) is None:
-                    self.store.save(draw(key, vectors, projection, progress, is_stopped))
+                    self.store.save(draw(key, vectors, projection, progress, progress.is_stopped))
                 self._keys[job] = key
 
             self.jobs.start(job, work)

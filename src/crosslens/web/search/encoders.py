@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import re
-import threading
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, TimeoutError as FutureTimeout
+from concurrent.futures import TimeoutError as FutureTimeout
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -30,7 +29,8 @@ from crosslens.pipeline import recipe_of_run
 from crosslens.rank import InnerProduct, Scorer, default_score, scorer_of, top_lists, unit_rows
 from crosslens.storage import Array, fingerprint, named_by
 from crosslens.values import Dataset, Embeddings
-from crosslens.web.library import RunLibrary
+from crosslens.web.background import Jobs
+from crosslens.web.library import RunLibrary, recipe_alone
 from crosslens.web.pictures import IN_FLIGHT
 
 MOST_BYTES = 12_000_000
@@ -130,7 +130,7 @@ def word_effects(
 T = TypeVar("T")
 
 BUILT_IN = "tiny"
-MOST_WAITING = 6
+MOST_SEARCHES = 6
 LONGEST_WAIT = 120.0
 _GALLERIES = 4
 
@@ -156,8 +156,7 @@ def encoder_choices(library: RunLibrary, models: Sequence[str] = ()) -> list[Enc
         if summary.problem is not None:
             continue
         try:
-            run = library.run(summary.id)
-            recipe = recipe_of_run(run)
+            recipe = recipe_of_run(recipe_alone(summary))
         except CrosslensError:
             continue
         if recipe is None or recipe.model.name is None or recipe.model.image_text is not None:
@@ -198,33 +197,13 @@ def _embeddings(vectors: Any) -> Embeddings:
     return Embeddings(tuple(map(str, range(len(rows)))), rows)
 
 
-class EncoderWorker:
+class EncoderWorker(Jobs):
     """The one thread in which encoders run; ``cache`` is where vectors of datasets are kept."""
 
-    def __init__(self, cache: Path | None = None, *, waiting: int = MOST_WAITING) -> None:
+    def __init__(self, cache: Path | None = None, *, most: int = MOST_SEARCHES) -> None:
+        super().__init__(most, "searches")
         self._cache = cache
-        self._pool = ThreadPoolExecutor(1, thread_name_prefix="crosslens-encoder")
-        self._lock = threading.Lock()
-        self._waiting, self._most = 0, waiting
         self._loaded: LoadedEncoder | None = None
-        self.stopped = threading.Event()
-
-    def submit(self, work: Callable[[], T]) -> Future[T]:
-        """Put work at the end of the queue; a full queue raises."""
-        with self._lock:
-            if self._waiting >= self._most:
-                raise ConflictError(
-                    f"{self._waiting} searches are waiting for the encoder", fix="try again in a moment", code="busy"
-                )
-            self._waiting += 1
-
-        def left(_: Future[T]) -> None:
-            with self._lock:
-                self._waiting -= 1
-
-        future = self._pool.submit(work)
-        future.add_done_callback(left)
-        return future
 
     def call(self, work: Callable[[], T], wait: float = LONGEST_WAIT) -> T:
         """The result of the work; raises where it takes too long."""
@@ -280,8 +259,3 @@ class EncoderWorker:
         if key not in loaded.galleries:
             require_modality(loaded.encoder, modality)
         return loaded.galleries[key]
-
-    def stop(self) -> None:
-        """Take no more work, and end at the next step what is being prepared."""
-        self.stopped.set()
-        self._pool.shutdown(wait=False, cancel_futures=True)

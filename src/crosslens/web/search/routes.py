@@ -5,11 +5,10 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
-from threading import Lock
 from typing import Annotated, Any, Literal
 from urllib.parse import quote
 
@@ -23,7 +22,7 @@ from crosslens.encode import IMAGES, TEXTS
 from crosslens.explanations import compare_hits
 from crosslens.language import STOP_WORDS
 from crosslens.values import Dataset
-from crosslens.web.background import DONE, FAILED, JobProgress, carry_out
+from crosslens.web.background import DONE, FAILED, JobProgress
 from crosslens.web.pages import address, feature_router, render
 from crosslens.web.search.encoders import (
     MOST_BYTES,
@@ -138,8 +137,6 @@ class SearchService:
 
     services: Services
     worker: EncoderWorker
-    _preparing: dict[tuple[str, str, str], JobProgress] = field(default_factory=dict)
-    _lock: Lock = field(default_factory=Lock)
 
     def chosen(self, dataset: str, encoder: str) -> tuple[EncoderChoice, Dataset, tuple[Path, ...]]:
         """The encoder, the dataset, and the folders that may hold its pictures."""
@@ -197,17 +194,11 @@ class SearchService:
         modality, key = MODALITIES[among], (dataset, encoder, among)
         if self.worker.has(choice, data, modality):
             return JobProgress(DONE)
-        with self._lock:
-            earlier = self._preparing.get(key)
-            if earlier is not None and earlier.state != DONE:
-                if earlier.state == FAILED:
-                    del self._preparing[key]
-                return earlier
-            progress = JobProgress(is_stopped=self.worker.stopped.is_set)
-            encode = partial(self.worker.gallery, choice, data, modality, folders, progress)
-            self.worker.submit(partial(carry_out, progress, encode))
-            self._preparing[key] = progress
-            return progress
+        before = self.worker.progress(key)
+        if before is not None and before.state == FAILED:
+            self.worker.forget(key)
+            return before
+        return self.worker.start(key, partial(self.worker.gallery, choice, data, modality, folders))
 
 
 def routers(services: Services) -> list[APIRouter]:
