@@ -194,7 +194,8 @@ def overview_sections(results: ProjectResults) -> Iterator[Section]:
         reliability = (Figure(value, digits=3) for value in (kappa.alpha, kappa.kappa))
         rows.append((titles.get(row["label"], row["label"]), row["count"], share, *reliability))
     notes = ("In brackets: 95% intervals over images. α: Krippendorff's, κ: Cohen's, of each label given or not.",)
-    yield Section("Labels", (Table(("label", "given", "%", "α", "κ"), rows, "lrlrr", notes=notes), *_charts(results)))
+    table = Table(("label", "given", "%", "α", "κ"), rows, "lrlrr", notes=notes, drawn=True)
+    yield Section("Labels", (table, *_charts(results)))
     if results.causes and results.rules.height:
         rules = tuple(
             (" and ".join(titles.get(name, name) for name in rule["if"]), titles.get(rule["then"], rule["then"]),
@@ -282,11 +283,7 @@ def _facts(results: ProjectResults) -> Iterator[tuple[str, str]]:
 
 
 def _charts(results: ProjectResults) -> Iterator[Part]:
-    titles, shares = results.answers.titles, results.shares
-    charts: list[Chart] = []
-    if results.judged.height:
-        groups = [titles.get(label, label) for label in shares["label"]]
-        charts.append(_share_bars("How often each label was given", groups, shares, "label", "percent of judgements"))
+    titles, charts = results.answers.titles, list[Chart]()
     ratings, scale = results.ratings, results.answers.project.form.rating
     if ratings is not None and scale is not None and ratings["count"].sum():
         yield Histogram(
@@ -295,9 +292,10 @@ def _charts(results: ProjectResults) -> Iterator[Part]:
         )  # fmt: skip
     counts = results.numbers_of_causes
     if counts is not None and counts["count"].sum():
-        groups = [_CAUSES[many] if many < len(_CAUSES) else f"{many} causes" for many in counts["causes"]]
-        title = "Items by their number of causes"
-        charts.append(_share_bars(title, groups, counts, "causes", "percent of decided items"))
+        groups = tuple(_CAUSES[many] if many < len(_CAUSES) else f"{many} causes" for many in counts["causes"])
+        series = Series("share", tuple(Figure.percent(None).of_row(row, "share") for row in counts.to_dicts()))
+        title, axis = "Items by their number of causes", "percent of decided items"
+        charts.append(Bars(title=title, groups=groups, series=(series,), heading="causes", axis=axis))
     if results.causes and results.together["count"].sum():
         cells = {(first, second): count for first, second, count, _ in results.together.iter_rows()}
         used = {label for pair, count in cells.items() if count for label in pair}
@@ -310,12 +308,6 @@ def _charts(results: ProjectResults) -> Iterator[Part]:
         title = "Causes that occur together"
         charts.append(Heat(title=title, rows=headings, columns=headings, cells=grid, heading="cause"))
     yield Row(tuple(charts))
-
-
-def _share_bars(title: str, groups: list[str], shares: pl.DataFrame, heading: str, axis: str) -> Bars:
-    figures = (Figure.percent(None).of_row(row, "share") for row in shares.to_dicts())
-    series = (Series("share", tuple(figures)),)
-    return Bars(title=title, groups=tuple(groups), series=series, heading=heading, axis=axis)
 
 
 def model_sections(results: ProjectResults) -> Iterator[Section]:
