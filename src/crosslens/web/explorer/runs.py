@@ -107,12 +107,17 @@ def _is_stated(relevance: Any) -> bool:
 def comparable_runs(runs: Sequence[RunSummary]) -> list[tuple[RunSummary, ...]]:
     """The runs that can be compared with each other, those over one dataset together."""
     groups: list[list[RunSummary]] = []
+    by_kind: dict[str, list[RunSummary]] = {}  # runs of one kind need not be looked at two by two
     for run in runs:
-        group = next((group for group in groups if all(comparable(run, member) for member in group)), None)
-        if group is None:
-            groups.append([run])
-        else:
-            group.append(run)
+        counts = {name: values["n"] for name, values in run.metrics.items()}
+        kind = repr((counts, _compared_by(run, list(counts))))
+        if kind not in by_kind and comparable(run, run):
+            group = next((group for group in groups if all(comparable(run, member) for member in group)), None)
+            if group is None:
+                groups.append(group := [])
+            by_kind[kind] = group
+        if kind in by_kind:
+            by_kind[kind].append(run)
     return [tuple(group) for group in groups if len(group) > 1]
 
 
