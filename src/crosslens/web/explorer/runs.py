@@ -110,7 +110,7 @@ def comparable_runs(runs: Sequence[RunSummary]) -> list[tuple[RunSummary, ...]]:
     by_kind: dict[str, list[RunSummary]] = {}  # runs of one kind need not be looked at two by two
     for run in runs:
         counts = {name: values["n"] for name, values in run.metrics.items()}
-        kind = repr((counts, _compared_by(run, list(counts))))
+        kind = repr((run.problem, counts, _compared_by(run, list(counts))))
         if kind not in by_kind and comparable(run, run):
             group = next((group for group in groups if all(comparable(run, member) for member in group)), None)
             if group is None:
