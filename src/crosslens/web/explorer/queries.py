@@ -28,6 +28,7 @@ from crosslens.core import (
     UsageError,
 )
 from crosslens.metrics import metric_figure
+from crosslens.perturbations import Edit, diff_spans
 from crosslens.similarity import PreparedSimilarity, load_similarity, prepare_dataset, references_of
 from crosslens.values import Dataset
 from crosslens.web.background import RecentCache
@@ -225,16 +226,13 @@ def perturbations_of(tables: QueryTables, run: str, direction: str | None, query
             continue
         changes = study.queries.filter((pl.col("query") == query) & (pl.col("seed") == pl.col("seed").min()))
         captions = study.captions.filter(pl.col("caption") == query) if study.captions.height else study.captions
-        edited: dict[tuple[Any, Any], list[dict[str, str]]] = {}
-        for caption in captions.to_dicts():  # from left to right: what stayed, what was changed, what stayed, …
-            original, position, parts = str(caption["original"]), 0, []
-            for edit in caption["edits"] or ():
-                stayed = original[position : edit["start"]]
-                parts += [(stayed, stayed), (edit["before"], edit["after"])]
-                position = edit["end"]
-            parts.append((original[position:], original[position:]))
-            spans = [{"before": before, "after": after} for before, after in parts if before or after]
-            edited[caption["perturbation"], caption["seed"]] = spans
+        edited = {
+            (caption["perturbation"], caption["seed"]): diff_spans(
+                str(caption["original"]),
+                [Edit(*(edit[name] for name in Edit._fields)) for edit in caption["edits"] or ()],
+            )
+            for caption in captions.to_dicts()
+        }
         for change in changes.to_dicts():
             ranks = {
                 name: None if change[name] is None or change[name] != change[name] else int(change[name])
@@ -242,8 +240,9 @@ def perturbations_of(tables: QueryTables, run: str, direction: str | None, query
             }
             facts = {"model": change["model"], "perturbation": change["perturbation"]}
             facts |= {"applied": bool(change["applied"]), **ranks}
-            spans = edited.get((change["perturbation"], change["seed"]), [])
-            rows.append({"study": location, **facts, "spans": spans})
+            spans = edited.get((change["perturbation"], change["seed"]), ())
+            parts = [{"before": before, "after": after} for before, after in spans]
+            rows.append({"study": location, **facts, "spans": parts})
     return QueryPerturbations(tuple(sorted(rows, key=lambda row: row["model"] != summary.name)))
 
 

@@ -196,8 +196,9 @@ class ServedDataset(Presented):
     def sections(self) -> Iterator[Section]:
         for section in self.description.sections():
             yield replace(section, title="")
-        if self.card:
-            yield Section("", (FactList(tuple(self.card.items()), "Card"),))
+        card = tuple((entry, text) for entry, text in self.card.items() if text not in self.description.notes)
+        if card:
+            yield Section("", (FactList(card, "Card"),))
         if self.word_counts:
             lengths = range(min(self.word_counts), max(self.word_counts) + 1)
             chart = Histogram(
