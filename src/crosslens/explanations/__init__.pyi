@@ -33,6 +33,7 @@ from crosslens.explanations.failures import (
     failed_queries as failed_queries,
     first_relevant as first_relevant,
     item_rows as item_rows,
+    list_scores as list_scores,
     query_outcomes as query_outcomes,
     ranking_of as ranking_of,
 )

@@ -64,7 +64,6 @@ def query_outcomes(run: Run | Mapping[str, Ranking], dataset: Dataset, direction
     # Of items that only ready-made lists name, nothing is known that could be compared.
     outside = ((ranking.top_items != UNRANKED) & (gallery[ranking.top_items] < 0)).any(axis=1)
     rows = np.flatnonzero((best != UNRANKED) & (ranking.top_items[:, 0] != UNRANKED) & ~outside)
-    best, rank = best[rows], rank[rows]
     items = ranking.top_items[rows, 0]
     texts: list[str | None] = [None] * len(rows)
     answers: list[str | None] = [None] * len(rows)
@@ -73,18 +72,11 @@ def query_outcomes(run: Run | Mapping[str, Ranking], dataset: Dataset, direction
         answers = [dataset.texts[row] for row in gallery[items]]
         truth = _rows(ranking.query_ids, dataset.image_ids, "image", dataset)[rows]
     else:
-        retrieved, truth = gallery[items], gallery[best]
+        retrieved, truth = gallery[items], gallery[best[rows]]
         texts = [dataset.texts[row] for row in _rows(ranking.query_ids, dataset.caption_ids, "caption", dataset)[rows]]
-    # The scores of the top-1 item, of the relevant item (NaN beyond the top k) and of the last item.
-    lists, values = ranking.top_items[rows], ranking.top_scores[rows].astype(np.float64)
-    listed = lists != UNRANKED
-    truth_scores = np.where((lists == best[:, None]) & listed, values, np.nan)
-    truth_scores = np.where(
-        np.isnan(truth_scores).all(axis=1), np.nan, np.nanmax(np.nan_to_num(truth_scores, nan=-np.inf), axis=1)
-    )
-    scores, last = values[:, 0], values[np.arange(len(rows)), np.maximum(listed.sum(axis=1) - 1, 0)]
+    scores, truth_scores, last = (part[rows] for part in list_scores(ranking, best))
     # An imported ranking may leave out an item for any reason: nothing bounds its score.
-    bounded = np.isnan(truth_scores) & (rank != UNRANKED)
+    bounded = np.isnan(truth_scores) & (rank[rows] != UNRANKED)
     table = {
         "query": [ranking.query_ids[row] for row in rows],
         "text": texts,
@@ -92,13 +84,21 @@ def query_outcomes(run: Run | Mapping[str, Ranking], dataset: Dataset, direction
         "retrieved": [dataset.image_ids[row] for row in retrieved],
         "item": [ranking.item_ids[item] for item in items],
         "answer": answers,
-        "rank": [None if number == UNRANKED else int(number) for number in rank],
+        "rank": [None if number == UNRANKED else int(number) for number in rank[rows]],
         "score": scores,
         "truth_score": truth_scores,
         "margin": scores - truth_scores,
         "margin_at_least": scores - np.where(bounded, last, np.nan),
     }
     return pl.DataFrame(table, schema=dict(COLUMNS), strict=False, nan_to_null=True)
+
+
+def list_scores(ranking: Ranking, relevant: Array) -> tuple[Array, Array, Array]:
+    """Of each query the score of the top-1 item, that of this relevant one (NaN beyond the top k), and the last one."""
+    listed, scores = ranking.top_items != UNRANKED, ranking.top_scores.astype(np.float64)
+    at, queries = (ranking.top_items == relevant[:, None]) & listed, np.arange(len(scores))
+    relevant_scores = np.where(at.any(axis=1), scores[queries, at.argmax(axis=1)], np.nan)
+    return scores[:, 0], relevant_scores, scores[queries, np.maximum(listed.sum(axis=1) - 1, 0)]
 
 
 def ranking_of(

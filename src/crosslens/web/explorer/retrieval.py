@@ -14,7 +14,7 @@ import polars as pl
 from crosslens.analyze import NO_VALUE, label_groups, makes_groups
 from crosslens.comparisons import grouping_columns
 from crosslens.core import CrosslensError, InputError, UnknownNameError
-from crosslens.explanations import first_relevant, ranking_of
+from crosslens.explanations import first_relevant, list_scores, ranking_of
 from crosslens.metrics import bounds_of
 from crosslens.statistics import Estimate, estimate
 from crosslens.storage import Array, FloatArray, IntArray, json_form, random_stream
@@ -376,19 +376,13 @@ class Retrieval:
     @cached_property
     def leads(self) -> FloatArray:
         """How far the first item's score is above that of the first relevant one, at least: NaN where not known."""
-        leads = np.full(len(self.query_ids), np.nan)
         if self.ranking is None or not self.ranking.depth:
-            return leads
-        best, _ = first_relevant(self.ranking)
-        scores, lists = self.ranking.top_scores.astype(np.float64), self.ranking.top_items
-        listed = lists != UNRANKED
-        last = scores[np.arange(len(scores)), np.maximum(listed.sum(axis=1) - 1, 0)]
-        at = (lists == best[:, None]) & listed
-        truth = np.where(at.any(axis=1), scores[np.arange(len(scores)), at.argmax(axis=1)], last)
+            return np.full(len(self.query_ids), np.nan)
+        first, truth, last = list_scores(self.ranking, first_relevant(self.ranking)[0])
         position = self._ranking_rows
         # Of an item that an imported list leaves out nothing is known: it has no rank.
         ranked = (position >= 0) & (self.outcomes == "failed") & (self.ranks != UNRANKED)
-        return np.where(ranked, (scores[:, 0] - truth)[position], np.nan)
+        return np.where(ranked, (first - np.where(np.isnan(truth), last, truth))[position], np.nan)
 
     def _order(self, sort: str, descending: bool) -> Rows:
         """All rows in an order, equal ones as in the dataset; kept, for sorting takes longer than all the rest."""
