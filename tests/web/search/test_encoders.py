@@ -6,7 +6,6 @@ import io
 import shutil
 import struct
 import threading
-import time
 import zlib
 from dataclasses import replace
 from pathlib import Path
