@@ -33,7 +33,7 @@ _HELP = (
     "--install-completion` has your shell complete commands, flags and their values: metrics, models, datasets and all "
     "else that has names."
 )
-_SHARED = 3
+_SHARED = 2
 """From how many commands on an option that is the same in all of them is described once, above the commands."""
 _HEAD = ("| | |", "|---|---|")
 

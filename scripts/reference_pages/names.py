@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import inspect
 import re
+from collections import Counter
+from collections.abc import Iterator
 from operator import attrgetter
 from pathlib import Path
 from typing import Any
@@ -15,6 +17,9 @@ ROOT = Path(__file__).resolve().parents[2]
 PAGES = ("README.md", "docs/*.md", "docs/how-to/*.md", "docs/explanation/*.md", "examples/*.ipynb")
 RESULTS = {"comparisons.Comparison", "comparisons.Leaderboard", "values.MetricValues"}
 """Classes of packages that :func:`crosslens.compare`, ``leaderboard`` and ``evaluate`` return or hold."""
+_KEYWORD = re.compile(r"^- (`\w+`): .*\n?(?:  \S.*\n?)*", re.MULTILINE)
+_SHARED = 3
+"""From how many functions on a keyword that is the same in all of them is described once, above them."""
 
 
 def python_names() -> str:
@@ -28,9 +33,36 @@ def python_names() -> str:
         f"`import crosslens as cl` offers {len(names)} names, and the packages that have more: {packages}. "
         "Each is loaded when first used.",
     ]
-    lines += [f"## {name}\n\n{_described(name, attrgetter(name)(crosslens))}" for name in names]
-    lines += [f"## {name}\n\n{_described(name, attrgetter(name)(crosslens))}" for name in sorted(called | RESULTS)]
-    return "\n\n".join(lines) + "\n"
+    described = {name: _described(name, attrgetter(name)(crosslens)) for name in [*names, *sorted(called | RESULTS)]}
+    return "\n\n".join([*lines, *_keywords_once(described)]) + "\n"
+
+
+def _keywords_once(described: dict[str, str]) -> Iterator[str]:
+    """Keywords of many functions, then every name; what a function shares with an earlier one is described there."""
+    lines = {name: [match[0].strip() for match in _KEYWORD.finditer(text)] for name, text in described.items()}
+    uses = Counter(line for listed in lines.values() for line in listed if "likewise" not in line)  # as the line above
+    often = [line for line, count in uses.most_common() if count >= _SHARED]
+    shared = set({_keyword(line): line for line in reversed(often)}.values())  # of several, the most used
+    yield "## Keywords of many functions"
+    yield "A keyword that is in a signature, and not in the list below it, is described here."
+    yield "\n".join(sorted(shared))
+    earlier: dict[str, set[str]] = {}
+    for name, text in described.items():
+        special = set(lines[name]) - shared
+        alike = {other: special & listed for other, listed in earlier.items()}
+        other = max(alike, key=lambda other, alike=alike: len(alike[other]), default=name)
+        repeated = alike.get(other, set()) if len(alike.get(other, ())) >= _SHARED else set()
+        gone = shared | repeated
+        text = _KEYWORD.sub(lambda match, gone=gone: "" if match[0].strip() in gone else match[0], text)
+        yield f"## {name}\n\n" + re.sub(r"\n{3,}", "\n\n", text).strip()
+        if repeated:
+            keywords = ", ".join(_keyword(line) for line in lines[name] if line in repeated)
+            yield f"As of [`{other}`](#{other.replace('.', '')}): {keywords}."
+        earlier[name] = special
+
+
+def _keyword(line: str) -> str:
+    return line[2 : line.index(":")]
 
 
 def _described(name: str, value: Any) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import fields
 from typing import Any
@@ -40,8 +41,13 @@ RECIPES = """## Recipes
 with the data: `flickr8k` for a folder as [described](../how-to/train.md#data) with features of EfficientNet-lite0,
 `f30k` and `coco` for precomputed region features (`precomp`), `imp` for pairs of pictures and captions, evaluated on
 IMP. `-sam-` is equation 7 of FIVE, `-released-` what its published code computes
-([differences](../explanation/adaptive-margins.md)), `-alone` is without the triplet loss, `-5k` measures on
-`testall`."""
+([differences](../explanation/adaptive-margins.md)), `[-alone]`: with this ending without the triplet loss;
+`[-5k]`: with this one, of `coco`, measured on the 5,000 images of `testall`."""
+
+ENDINGS = {"-alone": "no triplet loss", "-5k": "5,000 test images"}
+"""What the end of a recipe's name adds to the sentence about it."""
+SHARED = 3
+"""From how many entries on a setting that is the same in all of them is described once."""
 
 ROWS = """## Rows of papers
 
@@ -69,7 +75,7 @@ def training() -> str:
         RECIPES,
         _recipes(),
         _rows(),
-        "## Settings of `[training]`\n\n" + "\n".join(["| setting | default | |", "|---|---|---|", *settings]),
+        "## Settings of `[training]`\n\n" + _table(settings),
         _section("Feature sets: `[data]`", FEATURE_SETS),
         _section("Models: `[model]`", MODELS),
         _section("Losses: `[[loss]]`", LOSSES, "A loss is multiplied by its `weight` (default 1); losses are added."),
@@ -79,13 +85,24 @@ def training() -> str:
 
 
 def _recipes() -> str:
-    """What recipes do, each said once of all the data that it is there for."""
+    """What recipes do, each said once of all the data that it is there for; an ending stands beside its name."""
+    abouts = {recipe.name: recipe.about for group in recipe_groups() for recipe in group.recipes}
     data: dict[tuple[str, str], list[str]] = {}
-    for group in recipe_groups():
-        for recipe in group.recipes:
-            prefix, _, name = recipe.name.partition("-")
-            data.setdefault((name, recipe.about), []).append(prefix)
-    rows = [f"| `{', '.join(prefixes)}` | `-{name}` | {cell(about)} |" for (name, about), prefixes in data.items()]
+    endings: dict[tuple[str, str], set[str]] = {}
+    for recipe, about in abouts.items():
+        for ending, means in ENDINGS.items():
+            stem = recipe.removesuffix(ending)
+            if stem != recipe and about == f"{abouts.get(stem)}, {means}":
+                endings.setdefault((stem.partition("-")[2], abouts[stem]), set()).add(f"`[{ending}]`")
+                break
+        else:
+            prefix, _, name = recipe.partition("-")
+            data.setdefault((name, about), []).append(prefix)
+    rows = [
+        f"| `{', '.join(prefixes)}` | {' '.join([f'`-{name}`', *sorted(endings.get((name, about), ()))])} "
+        f"| {cell(about)} |"
+        for (name, about), prefixes in data.items()
+    ]
     return "\n".join(["| data | name | |", "|---|---|---|", *rows])
 
 
@@ -132,15 +149,33 @@ def _written(entry: Mapping[str, Any]) -> str:
 
 
 def _section(title: str, entries: Iterable[Entry[Any]], about: str = "") -> str:
-    return "\n\n".join(part for part in (f"## {title}", about, *map(_entry, entries)) if part)
+    """Every entry with its settings; those that are the same in several are described once, above them."""
+    settings = {entry.name: _settings(entry) for entry in entries}
+    uses = Counter(row for rows in settings.values() for row in rows.items())
+    often = [row for row, count in uses.most_common() if count >= SHARED]
+    shared = dict(reversed(often))  # of several with one name, the most used
+    parts = [f"## {title}", about]
+    if shared:
+        parts += [f"### Settings of several {title.partition(':')[0].lower()}", _table(shared.values())]
+    for entry in entries:
+        rows = settings[entry.name]
+        common = [f"`{name}`" for name, row in rows.items() if row == shared.get(name)]
+        parts += [f"### {entry.name}", split_parameters(entry.value)[0]]
+        parts.append(_table(row for name, row in rows.items() if row != shared.get(name)))
+        parts.append(f"Also, as above: {', '.join(common)}." if common else "" if rows else "It has no settings.")
+    return "\n\n".join(part for part in parts if part)
 
 
-def _entry(entry: Entry[Any]) -> str:
+def _settings(entry: Entry[Any]) -> dict[str, str]:
     options = settings_of(entry.value)
-    names = [option.name for option in options]
-    text, described = split_parameters(entry.value)
+    described = split_parameters(entry.value)[1]
     for extended in getattr(entry.value, "__mro__", ())[1:-1]:  # settings that several classes share
-        described = split_parameters(extended, names)[1] | described
-    rows = [f"| `{option.name}` | `{option.default}` | {cell(described[option.name])} |" for option in options]
-    table = "\n".join(["| setting | default | |", "|---|---|---|", *rows]) if rows else "It has no settings."
-    return "\n\n".join([f"### {entry.name}", text, table])
+        described = split_parameters(extended, [option.name for option in options])[1] | described
+    return {
+        option.name: f"| `{option.name}` | `{option.default}` | {cell(described[option.name])} |" for option in options
+    }
+
+
+def _table(rows: Iterable[str]) -> str:
+    listed = list(rows)
+    return "\n".join(["| setting | default | |", "|---|---|---|", *listed]) if listed else ""
