@@ -50,7 +50,7 @@ MODULE = re.compile(r"crosslens(?:\.\w+)+")
 DEFINED = (ast.FunctionDef, ast.AsyncFunctionDef)
 COMPREHENDED = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 UNWRITTEN = ("ctx", "kind", "type_comment", "type_params", "returns", "annotation")
-PRESENTED = ("fix", "help", "metavar", "progress")
+PRESENTED = ("fix", "help", "metavar", "phrase", "progress")
 """Arguments by name that are for people who look on."""
 TELLING = 20
 """Tokens of a definition that can be told from all others by its code alone."""

@@ -13,6 +13,7 @@ import crosslens as cl
 from crosslens.core.errors import InputError, UsageError
 from crosslens.perturbations import (
     BRIT_PERTURBATIONS,
+    IMAGE_PERTURBATIONS,
     PERTURBATIONS,
     CannotApply,
     Edit,
@@ -20,6 +21,7 @@ from crosslens.perturbations import (
     apply_edits,
     perturbation,
     perturbations_with,
+    phrase_of,
 )
 from crosslens.perturbations.caption import Caption, Draws
 from crosslens.perturbations.selection import GROUPS
@@ -214,6 +216,16 @@ def test_mistakes_are_explained() -> None:
     with pytest.raises(InputError, match=r"row 1: .* is not a text"):
         cl.perturb("synonym_noun", ["a dog", "a dog \udc80"])
     assert cl.perturb("char_swap", []) == ()
+
+
+def test_titles_and_sentences_call_a_perturbation_by_words() -> None:
+    assert phrase_of("char_swap") == "swapped letters"
+    assert (phrase_of("blur"), phrase_of("pixelate@5")) == ("blur (severity 3)", "coarse squares (severity 5)")
+    assert phrase_of("somebody_elses") == "somebody elses"
+    phrases = [entry.details["phrase"] for registry in (PERTURBATIONS, IMAGE_PERTURBATIONS) for entry in registry]
+    assert all(phrases)
+    assert len(set(phrases)) == len(phrases)
+    assert not [phrase for phrase in phrases if "_" in phrase or phrase.endswith(".")]
 
 
 def test_facts_are_declared_with_the_perturbation() -> None:

@@ -49,6 +49,7 @@ from crosslens.perturbations.selection import (
     changed_first as changed_first,
     chosen_perturbations as chosen_perturbations,
     is_image_perturbation as is_image_perturbation,
+    phrase_of as phrase_of,
 )
 from crosslens.perturbations.writing import (
     applied_counts as applied_counts,

@@ -43,6 +43,7 @@ def perturbation(
     name: str,
     *,
     level: Level,
+    phrase: str = "",
     tags: bool = False,
     corpus: CorpusOptions | None = None,
     order: int | None = None,
@@ -51,7 +52,7 @@ def perturbation(
     typo: bool = False,
     keeps_meaning: bool = False,
 ) -> Callable[[Perturbation], Perturbation]:
-    """Register a perturbation.
+    """Register a perturbation; its ``phrase`` stands for it in titles and sentences, such as "swapped letters".
 
     With ``tags`` its captions come parsed, so that it can read their ``tokens``. ``corpus`` computes, once per run, the
     options that depend on the whole set of captions and that the caller did not pass. ``order`` is its rank in listings
@@ -60,7 +61,7 @@ def perturbation(
     (the caption stays as true as it was).
     """
     facts = {"brit": brit, "aro": aro, "typo": typo, "keeps_meaning": keeps_meaning}
-    return PERTURBATIONS.register(name, level=level, tags=tags, corpus=corpus, order=order, **facts)
+    return PERTURBATIONS.register(name, level=level, phrase=phrase, tags=tags, corpus=corpus, order=order, **facts)
 
 
 def ordered_perturbations() -> list[Entry[Perturbation]]:

@@ -21,7 +21,7 @@ from crosslens.core import (
     UsageError,
 )
 from crosslens.perturbations.caption import Perturbed, diff_spans
-from crosslens.perturbations.images.changes import IMAGE_PERTURBATIONS, parse_image_perturbation
+from crosslens.perturbations.images.changes import DEFAULT_SEVERITY, IMAGE_PERTURBATIONS, parse_image_perturbation
 from crosslens.perturbations.perturbing import PERTURBATIONS, options_of, ordered_perturbations, perturbations_with
 from crosslens.values import Dataset
 
@@ -81,6 +81,15 @@ def chosen_perturbations(names: str | Iterable[str]) -> tuple[str, ...]:
 def is_image_perturbation(name: str) -> bool:
     """Whether a name stands for a change of images, not of captions."""
     return name.partition("@")[0] in IMAGE_PERTURBATIONS
+
+
+def phrase_of(name: str) -> str:
+    """A perturbation as titles and sentences call it: ``swapped letters``; lists of others may have any name."""
+    stem, _, severity = name.partition("@")
+    if stem in IMAGE_PERTURBATIONS:
+        return f"{IMAGE_PERTURBATIONS[stem].details['phrase'] or stem} (severity {severity or DEFAULT_SEVERITY})"
+    phrase = PERTURBATIONS[name].details["phrase"] if name in PERTURBATIONS else ""
+    return phrase or name.replace("_", " ")
 
 
 _LEVELS = {

@@ -166,9 +166,9 @@ def _unknown_severity(name: str, severity: object) -> UsageError:
 
 
 def image_perturbation(
-    name: str, amounts: tuple[float, ...], unit: str, *, alpha: bool = False, move: Any = None
+    name: str, amounts: tuple[float, ...], unit: str, *, phrase: str = "", alpha: bool = False, move: Any = None
 ) -> Callable[[Change], Change]:
-    """Register ``change(pixels, amount, draws)`` under a name.
+    """Register ``change(pixels, amount, draws)`` under a name, and under a ``phrase`` for titles and sentences.
 
     ``amounts`` are those of severities 1 to 5, ``unit`` says in words what they are. Every severity of an image is
     called with the same draws: draw first, in an order that does not depend on the amount, and the severities nest. A
@@ -179,7 +179,7 @@ def image_perturbation(
     if len(amounts) != len(SEVERITIES):
         problem = f"image perturbation {name!r} has {len(amounts)} amounts"
         raise CrosslensError(problem, fix=f"give one for each of {SEVERITIES}")
-    return IMAGE_PERTURBATIONS.register(name, amounts=amounts, unit=unit, alpha=alpha, move=move)
+    return IMAGE_PERTURBATIONS.register(name, amounts=amounts, unit=unit, phrase=phrase, alpha=alpha, move=move)
 
 
 def perturb_picture(
@@ -225,20 +225,20 @@ Array = np.ndarray[Any, Any]
 FloatArray = np.ndarray[tuple[int, ...], np.dtype[np.float32]]
 
 
-@image_perturbation("brightness", (0.2, 0.35, 0.5, 0.65, 0.8), "way to white or to black")
+@image_perturbation("brightness", (0.2, 0.35, 0.5, 0.65, 0.8), "way to white or to black", phrase="changed brightness")
 def brightness(pixels: Pixels, amount: float, draws: np.random.Generator) -> Pixels:
     """Lighter or darker, a matter of chance: every pixel goes part of the way to white, or to black."""
     target = 255.0 if draws.random() < 0.5 else 0.0
     return _towards(pixels, np.float32(target), amount)
 
 
-@image_perturbation("contrast", (0.3, 0.5, 0.65, 0.78, 0.88), "way to the picture's mean")
+@image_perturbation("contrast", (0.3, 0.5, 0.65, 0.78, 0.88), "way to the picture's mean", phrase="less contrast")
 def contrast(pixels: Pixels, amount: float, draws: np.random.Generator) -> Pixels:
     """Flatter: every pixel goes part of the way to the mean brightness of the picture."""
     return _towards(pixels, _grey(pixels).mean(), amount)
 
 
-@image_perturbation("grayscale", (0.3, 0.5, 0.7, 0.85, 1.0), "share of the colour taken away")
+@image_perturbation("grayscale", (0.3, 0.5, 0.7, 0.85, 1.0), "share of the colour taken away", phrase="less colour")
 def grayscale(pixels: Pixels, amount: float, draws: np.random.Generator) -> Pixels:
     """Paler, at severity 5 without any colour; brightness stays as it is."""
     return pixels if pixels.shape[2] == 1 else _towards(pixels, _grey(pixels), amount)
@@ -258,7 +258,9 @@ def as_pixels(values: Array) -> Pixels:
     return np.clip(np.rint(values), 0, 255).astype(np.uint8)
 
 
-@image_perturbation("noise", (0.06, 0.1, 0.16, 0.24, 0.35), "standard deviation, of the range from black to white")
+@image_perturbation(
+    "noise", (0.06, 0.1, 0.16, 0.24, 0.35), "standard deviation, of the range from black to white", phrase="noise"
+)
 def noise(pixels: Pixels, amount: float, draws: np.random.Generator) -> Pixels:
     """Gaussian noise on every channel; all severities have one pattern, only stronger."""
     rows, columns = _grains(pixels)
@@ -266,7 +268,9 @@ def noise(pixels: Pixels, amount: float, draws: np.random.Generator) -> Pixels:
     return as_pixels(pixels + _enlarged(pattern * np.float32(255 * amount), rows, columns))
 
 
-@image_perturbation("shot_noise", (150, 60, 25, 12, 6), "light quanta of a white pixel")
+@image_perturbation(
+    "shot_noise", (150, 60, 25, 12, 6), "light quanta of a white pixel", phrase="noise of few light quanta"
+)
 def shot_noise(pixels: Pixels, amount: float, draws: np.random.Generator) -> Pixels:
     """The noise of few light quanta (Poisson): strong where it is bright; all severities have one pattern."""
     rows, columns = _grains(pixels)
@@ -301,13 +305,15 @@ def _poisson_table(white: float) -> Pixels:
     return table
 
 
-@image_perturbation("blur", (4, 6, 10, 15, 22), "standard deviation in thousandths of the shorter side")
+@image_perturbation("blur", (4, 6, 10, 15, 22), "standard deviation in thousandths of the shorter side", phrase="blur")
 def blur(pixels: Pixels, amount: float, draws: np.random.Generator) -> Pixels:
     """Out of focus: a Gaussian blur."""
     return from_picture(to_picture(pixels).filter(pillow().ImageFilter.GaussianBlur(_length(pixels, amount))))
 
 
-@image_perturbation("motion_blur", (16, 27, 47, 75, 110), "length in thousandths of the shorter side")
+@image_perturbation(
+    "motion_blur", (16, 27, 47, 75, 110), "length in thousandths of the shorter side", phrase="motion blur"
+)
 def motion_blur(pixels: Pixels, amount: float, draws: np.random.Generator) -> Pixels:
     """Shaken: the picture smeared along a line whose direction is a matter of chance."""
     angle = draws.uniform(0, np.pi)
@@ -325,7 +331,9 @@ def motion_blur(pixels: Pixels, amount: float, draws: np.random.Generator) -> Pi
     return ((total + count // 2) // count).astype(np.uint8)
 
 
-@image_perturbation("pixelate", (7, 11, 17, 26, 37), "side of a square in thousandths of the shorter side")
+@image_perturbation(
+    "pixelate", (7, 11, 17, 26, 37), "side of a square in thousandths of the shorter side", phrase="coarse squares"
+)
 def pixelate(pixels: Pixels, amount: float, draws: np.random.Generator) -> Pixels:
     """Coarse: squares of one colour each."""
     picture, side = to_picture(pixels), max(1.0, _length(pixels, amount))
@@ -334,7 +342,7 @@ def pixelate(pixels: Pixels, amount: float, draws: np.random.Generator) -> Pixel
     return from_picture(picture.resize(size, resampling.BOX).resize(picture.size, resampling.NEAREST))
 
 
-@image_perturbation("jpeg", (30, 18, 12, 8, 5), "JPEG quality, of 100")
+@image_perturbation("jpeg", (30, 18, 12, 8, 5), "JPEG quality, of 100", phrase="JPEG compression")
 def jpeg(pixels: Pixels, amount: float, draws: np.random.Generator) -> Pixels:
     """What JPEG compression leaves of the picture, at its own size: a large picture loses less that an encoder sees."""
     content = io.BytesIO()
@@ -386,7 +394,14 @@ def crop_move(size: Size, amount: float, draws: np.random.Generator) -> Move:
     return Move(wider, 0.0, -left * wider, 0.0, higher, -top * higher)
 
 
-@image_perturbation("crop", (0.8, 0.62, 0.46, 0.32, 0.2), "share of the area that is kept", alpha=True, move=crop_move)
+@image_perturbation(
+    "crop",
+    (0.8, 0.62, 0.46, 0.32, 0.2),
+    "share of the area that is kept",
+    phrase="cropping",
+    alpha=True,
+    move=crop_move,
+)
 def crop(pixels: Pixels, amount: float, draws: np.random.Generator, fill: int = GREY) -> Pixels:
     """A part cut out at random and enlarged to the size of the picture; a higher severity keeps a part of that part."""
     picture = to_picture(pixels)
@@ -402,7 +417,7 @@ def rotate_move(size: Size, amount: float, draws: np.random.Generator) -> Move:
     return Move(cos, sin, x - cos * x - sin * y, -sin, cos, y + sin * x - cos * y)
 
 
-@image_perturbation("rotate", (5, 10, 18, 28, 40), "degrees", alpha=True, move=rotate_move)
+@image_perturbation("rotate", (5, 10, 18, 28, 40), "degrees", phrase="a tilt", alpha=True, move=rotate_move)
 def rotate(pixels: Pixels, amount: float, draws: np.random.Generator, fill: int = GREY) -> Pixels:
     """A tilt to the left or to the right, a matter of chance; the corners that come into view are grey."""
     picture = to_picture(pixels)
@@ -420,7 +435,9 @@ def patch(size: Size, amount: float, draws: np.random.Generator) -> tuple[int, i
     return math.floor(left), math.floor(top), math.ceil(left + wide), math.ceil(top + high)
 
 
-@image_perturbation("occlusion", (0.04, 0.1, 0.19, 0.31, 0.46), "share of the area that is covered", alpha=True)
+@image_perturbation(
+    "occlusion", (0.04, 0.1, 0.19, 0.31, 0.46), "share of the area that is covered", phrase="a grey patch", alpha=True
+)
 def occlusion(pixels: Pixels, amount: float, draws: np.random.Generator, fill: int = GREY) -> Pixels:
     """A grey patch at a random place; that of a higher severity covers that of a lower one."""
     left, top, right, bottom = patch((pixels.shape[1], pixels.shape[0]), amount, draws)

@@ -138,7 +138,7 @@ class ColourUse(NamedTuple):
     beside: tuple[str, ...] = ()
 
 
-@perturbation("color_all", level="adversarial", tags=True, order=15)
+@perturbation("color_all", phrase="other colours", level="adversarial", tags=True, order=15)
 def color_all(
     caption: Caption, draws: Draws, *, threshold: float | None = None, space: str = "rgb", every: bool = False
 ) -> Edits:
@@ -156,7 +156,9 @@ def _occurring(captions: Sequence[Caption]) -> dict[str, Any]:
     return {"colors": sorted(colour.name for colour in occurring if colour.use != "mix")}
 
 
-@perturbation("color_in", level="adversarial", tags=True, order=16, corpus=_occurring)
+@perturbation(
+    "color_in", phrase="other colours of the captions", level="adversarial", tags=True, order=16, corpus=_occurring
+)
 def color_in(
     caption: Caption,
     draws: Draws,

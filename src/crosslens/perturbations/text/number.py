@@ -201,7 +201,7 @@ _IDIOMS = word_set(
 """Nouns whose *a* counts nothing: *in a row*, *at a distance*, *a lot of*."""
 
 
-@perturbation("number_change", level="beyond", tags=True, order=19)
+@perturbation("number_change", phrase="exchanged singular and plural", level="beyond", tags=True, order=19)
 def number_change(caption: Caption, draws: Draws) -> Edits:
     """Turn one noun from singular to plural or back, with its determiner, its verb and the pronouns that point to it.
 

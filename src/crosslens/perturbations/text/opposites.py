@@ -28,7 +28,7 @@ _FEWEST_USES = 2
 """How often WordNet's tagged texts must use an opposite for it to count as an everyday word."""
 
 
-@perturbation("antonym", level="adversarial", tags=True, order=14)
+@perturbation("antonym", phrase="opposite adjectives", level="adversarial", tags=True, order=14)
 def antonym(caption: Caption, draws: Draws, *, every: bool = False) -> Edits:
     """Replace an adjective by its opposite: *a young man* becomes *an old man*.
 
@@ -55,7 +55,7 @@ def antonym(caption: Caption, draws: Draws, *, every: bool = False) -> Edits:
     return _substituted(caption, draws, candidates, every, "no adjective that has an opposite here")
 
 
-@perturbation("antonym[any]", level="adversarial", tags=True, order=24)
+@perturbation("antonym[any]", phrase="opposite adjectives of any sense", level="adversarial", tags=True, order=24)
 def any_antonym(caption: Caption, draws: Draws, *, every: bool = False) -> Edits:
     """Replace an adjective by any word that WordNet opposes to it, in whatever sense, as the EXPL paper says.
 
@@ -192,7 +192,7 @@ _OTHERS = word_set("giant gigantic great massive mini miniature oversized vast")
 _DEGREES = word_set("very so too as quite how really fairly rather extremely pretty somewhat")
 
 
-@perturbation("size", level="adversarial", tags=True, order=17)
+@perturbation("size", phrase="opposite sizes", level="adversarial", tags=True, order=17)
 def size(caption: Caption, draws: Draws, *, minor: bool = False, every: bool = False) -> Edits:
     """Replace a word for large by one for small, or the other way: *a big dog* becomes *a tiny dog*.
 
@@ -270,7 +270,7 @@ _POSTURES = frozenset({"sit", "stand", "lie"})
 _ONLY_WITH_OBJECT = frozenset({"have", "hit", "pull", "push", "raise", "lower", "attack"})
 
 
-@perturbation("verb_antonym", level="beyond", tags=True, order=18)
+@perturbation("verb_antonym", phrase="opposite verbs", level="beyond", tags=True, order=18)
 def verb_antonym(caption: Caption, draws: Draws) -> Edits:
     """Replace one verb by an opposite that WordNet lists, in the same form: *opens* → *closes*."""
     tokens = caption.tokens

@@ -39,7 +39,7 @@ _remembered = lru_cache(maxsize=1 << 16)
 """Captions have few different words: most are looked at once."""
 
 
-@perturbation("char_swap", level="word", order=1, brit=True, typo=True, keeps_meaning=True)
+@perturbation("char_swap", phrase="swapped letters", level="word", order=1, brit=True, typo=True, keeps_meaning=True)
 def char_swap(caption: Caption, draws: Draws, k: int = 1) -> Edits:
     """Swap two different letters that stand side by side.
 
@@ -51,7 +51,7 @@ def char_swap(caption: Caption, draws: Draws, k: int = 1) -> Edits:
     )
 
 
-@perturbation("missing_char", level="word", order=2, brit=True, typo=True, keeps_meaning=True)
+@perturbation("missing_char", phrase="missing letters", level="word", order=2, brit=True, typo=True, keeps_meaning=True)
 def missing_char(caption: Caption, draws: Draws, k: int = 1) -> Edits:
     """Leave out one letter of a word that has two or more.
 
@@ -61,7 +61,7 @@ def missing_char(caption: Caption, draws: Draws, k: int = 1) -> Edits:
     return tuple(Edit(start + at, start + at + 1, word[at], "") for start, word, at in words)
 
 
-@perturbation("extra_char", level="word", order=3, brit=True, typo=True, keeps_meaning=True)
+@perturbation("extra_char", phrase="extra letters", level="word", order=3, brit=True, typo=True, keeps_meaning=True)
 def extra_char(caption: Caption, draws: Draws, k: int = 1) -> Edits:
     """Type a keyboard neighbour right before or after its letter.
 
@@ -70,7 +70,7 @@ def extra_char(caption: Caption, draws: Draws, k: int = 1) -> Edits:
     return _inserted(caption, draws, k, lambda letter: KEY_NEIGHBOURS[letter.lower()])
 
 
-@perturbation("extra_char[any]", level="word", order=23, typo=True, keeps_meaning=True)
+@perturbation("extra_char[any]", phrase="random extra letters", level="word", order=23, typo=True, keeps_meaning=True)
 def any_extra_char(caption: Caption, draws: Draws, k: int = 1) -> Edits:
     """Type a letter of the alphabet, any of them, right before or after a letter: BRIT's "extra random character".
 
@@ -79,7 +79,15 @@ def any_extra_char(caption: Caption, draws: Draws, k: int = 1) -> Edits:
     return _inserted(caption, draws, k, lambda _: ascii_lowercase)
 
 
-@perturbation("nearby_char", level="word", order=4, brit=True, typo=True, keeps_meaning=True)
+@perturbation(
+    "nearby_char",
+    phrase="letters of neighbouring keys",
+    level="word",
+    order=4,
+    brit=True,
+    typo=True,
+    keeps_meaning=True,
+)
 def nearby_char(caption: Caption, draws: Draws, k: int = 1) -> Edits:
     """Replace one letter by a keyboard neighbour, its case kept.
 
@@ -189,13 +197,22 @@ _BLANKS = "".join(filter(str.isspace, map(chr, range(0x3001))))
 _AT_THE_END = f"{_BLANKS}.!?…,;:"
 
 
-@perturbation("distraction_true", level="sentence", order=7, brit=True, keeps_meaning=True)
+@perturbation(
+    "distraction_true", phrase="“and true is true” at the end", level="sentence", order=7, brit=True, keeps_meaning=True
+)
 def distraction_true(caption: Caption, draws: Draws) -> Edits:
     """Append *and true is true.*"""
     return _appended(caption, " and true is true.")
 
 
-@perturbation("distraction_false", level="sentence", order=8, brit=True, keeps_meaning=True)
+@perturbation(
+    "distraction_false",
+    phrase="“and false is false” at the end",
+    level="sentence",
+    order=8,
+    brit=True,
+    keeps_meaning=True,
+)
 def distraction_false(caption: Caption, draws: Draws) -> Edits:
     """Append *and false is false.*"""
     return _appended(caption, " and false is false.")
@@ -246,7 +263,15 @@ _ABBREVIATION = re.compile(r"(?:mr|mrs|ms|dr|st|vs|no|jr|sr|prof|[a-z])\Z", re.I
 _FIRST_PERSON = re.compile(r"I(?:['’]\w+)?\Z")
 
 
-@perturbation("shuffle_nouns_and_adj", level="sentence", tags=True, order=9, brit=True, aro=True)
+@perturbation(
+    "shuffle_nouns_and_adj",
+    phrase="shuffled nouns and adjectives",
+    level="sentence",
+    tags=True,
+    order=9,
+    brit=True,
+    aro=True,
+)
 def shuffle_nouns_and_adj(caption: Caption, draws: Draws) -> Edits:
     """Permute the nouns among the nouns, and the adjectives among the adjectives."""
     kinds = slot_kinds(caption)
@@ -255,13 +280,21 @@ def shuffle_nouns_and_adj(caption: Caption, draws: Draws) -> Edits:
     return _shuffled(caption, draws, [nouns, adjectives], "no two different nouns or adjectives", kinds)
 
 
-@perturbation("shuffle_all_words", level="sentence", order=10, brit=True)
+@perturbation("shuffle_all_words", phrase="shuffled words", level="sentence", order=10, brit=True)
 def shuffle_all_words(caption: Caption, draws: Draws) -> Edits:
     """Permute all words."""
     return _shuffled(caption, draws, [range(len(caption.words))], "no two different words")
 
 
-@perturbation("shuffle_allbut_nouns_and_adj", level="sentence", tags=True, order=11, brit=True, aro=True)
+@perturbation(
+    "shuffle_allbut_nouns_and_adj",
+    phrase="shuffled words other than nouns and adjectives",
+    level="sentence",
+    tags=True,
+    order=11,
+    brit=True,
+    aro=True,
+)
 def shuffle_allbut_nouns_and_adj(caption: Caption, draws: Draws) -> Edits:
     """Permute all words but the nouns and adjectives."""
     kinds = slot_kinds(caption)
@@ -269,13 +302,15 @@ def shuffle_allbut_nouns_and_adj(caption: Caption, draws: Draws) -> Edits:
     return _shuffled(caption, draws, [others], "no two different words besides nouns and adjectives", kinds)
 
 
-@perturbation("shuffle_within_trigrams", level="sentence", order=12, brit=True, aro=True)
+@perturbation(
+    "shuffle_within_trigrams", phrase="shuffled words within threes", level="sentence", order=12, brit=True, aro=True
+)
 def shuffle_within_trigrams(caption: Caption, draws: Draws) -> Edits:
     """Permute the words within each three, and within the two that may be left."""
     return _shuffled(caption, draws, _trigrams(caption), "no two different words")
 
 
-@perturbation("shuffle_trigrams", level="sentence", order=13, brit=True, aro=True)
+@perturbation("shuffle_trigrams", phrase="shuffled threes of words", level="sentence", order=13, brit=True, aro=True)
 def shuffle_trigrams(caption: Caption, draws: Draws) -> Edits:
     """Permute the groups of three words; each group keeps its order."""
     keys, blocks = _keys(caption), _trigrams(caption)

@@ -235,7 +235,9 @@ def _joined(caption: Caption, position: int) -> bool:
     )
 
 
-@perturbation("synonym_noun", level="word", tags=True, order=5, brit=True, keeps_meaning=True)
+@perturbation(
+    "synonym_noun", phrase="synonyms of nouns", level="word", tags=True, order=5, brit=True, keeps_meaning=True
+)
 def synonym_noun(caption: Caption, draws: Draws, *, k: int = 1, any_pos: bool = False, first: bool = False) -> Edits:
     """Replace nouns by synonyms of the sense that captions mean.
 
@@ -246,7 +248,9 @@ def synonym_noun(caption: Caption, draws: Draws, *, k: int = 1, any_pos: bool = 
     return _substituted(caption, "n", draws, k, any_pos, first)
 
 
-@perturbation("synonym_adj", level="word", tags=True, order=6, brit=True, keeps_meaning=True)
+@perturbation(
+    "synonym_adj", phrase="synonyms of adjectives", level="word", tags=True, order=6, brit=True, keeps_meaning=True
+)
 def synonym_adj(caption: Caption, draws: Draws, *, k: int = 1, any_pos: bool = False, first: bool = False) -> Edits:
     """Replace adjectives by synonyms of the sense that captions mean.
 
@@ -257,7 +261,9 @@ def synonym_adj(caption: Caption, draws: Draws, *, k: int = 1, any_pos: bool = F
     return _substituted(caption, "a", draws, k, any_pos, first)
 
 
-@perturbation("synonym_noun[released]", level="word", tags=True, order=21, keeps_meaning=True)
+@perturbation(
+    "synonym_noun[released]", phrase="synonyms of first nouns", level="word", tags=True, order=21, keeps_meaning=True
+)
 def released_noun(caption: Caption, draws: Draws, *, k: int = 1) -> Edits:
     """Replace the first noun that has a synonym, as the code released with the BRIT paper does.
 
@@ -269,7 +275,14 @@ def released_noun(caption: Caption, draws: Draws, *, k: int = 1) -> Edits:
     return _released(caption, "noun", "NN", k)
 
 
-@perturbation("synonym_adj[released]", level="word", tags=True, order=22, keeps_meaning=True)
+@perturbation(
+    "synonym_adj[released]",
+    phrase="synonyms of first adjectives",
+    level="word",
+    tags=True,
+    order=22,
+    keeps_meaning=True,
+)
 def released_adjective(caption: Caption, draws: Draws, *, k: int = 1) -> Edits:
     """Replace the first adjective that has a synonym, as the code released with the BRIT paper does.
 
@@ -280,7 +293,7 @@ def released_adjective(caption: Caption, draws: Draws, *, k: int = 1) -> Edits:
     return _released(caption, "adjective", "JJ", k)
 
 
-@perturbation("rare_synonym", level="beyond", tags=True, order=20, keeps_meaning=True)
+@perturbation("rare_synonym", phrase="rare synonyms", level="beyond", tags=True, order=20, keeps_meaning=True)
 def rare_synonym(caption: Caption, draws: Draws) -> Edits:
     """Replace one noun or adjective by its rarest synonym of the same sense."""
     offers = sorted(offer for part in "na" for offer in _offers(caption, _UNITS[part](caption), part, rarest_synonyms))

@@ -33,6 +33,7 @@ from crosslens.core import (
 )
 from crosslens.explanations import first_relevant
 from crosslens.metrics import facts_of, format_count, format_figure, metric_figure, unit_sentence
+from crosslens.perturbations import phrase_of
 from crosslens.pipeline.protocols.protocol import protocol_facts
 from crosslens.pipeline.robustness_study.drop_table import (
     PERCENT_SENTENCE,
@@ -108,7 +109,7 @@ def drop_strip(study: StudyTables) -> Section:
     metric = metric if metric in study.drops["metric"].to_list() else study.headline
     rows = tuple(
         Interval(
-            metric_figure(metric, None, signed=True).of_row(row, "drop"), row["perturbation"].replace("_", " "),
+            metric_figure(metric, None, signed=True).of_row(row, "drop"), phrase_of(row["perturbation"]),
             tone="bad" if row["low"] > 0 else "good" if row["high"] < 0 else "unsure",
             address=f"#{_target('lost', row['perturbation'])}" if row["drop"] > 0 and metric.endswith("/Hit@1") else "",
         )
@@ -185,7 +186,7 @@ def _bar(perturbation: str, rows: list[Values], ranking: Ranking) -> PairedBar:
     shortest = min(lost or rows, key=lambda row: (row["original"] == row["text"], len(row["original"]), row["query"]))
     cards = tuple(map(card, lost[:_MOST_CARDS]))
     return PairedBar(
-        perturbation.replace("_", " "), tuple(map(len, outcomes.values())),
+        phrase_of(perturbation), tuple(map(len, outcomes.values())),
         about=f"“{shortest['original']}” → “{shortest['text']}”", pictures=pictures(shortest) if lost else (),
         details=(*([QueryCards(cards)] if cards else []), *(own for own in lists if own.entries)),
         addresses=("", *addresses, ""),
@@ -390,7 +391,7 @@ def _captions(study: StudyTables) -> Shown:
             first = several[0]
             lines = [first["original"]] if first["original"] else []
             for row in several[:_WORST]:
-                line = f"{row['perturbation']}: rank {rank(row, 'before')} → {rank(row, 'after')}"
+                line = f"{phrase_of(row['perturbation'])}: rank {rank(row, 'before')} → {rank(row, 'after')}"
                 lines.append(f"{line}: {row['text']}" if row["text"] and row["text"] != row["original"] else line)
             before = f"rank {rank(first, 'before')}, mean drop {first['mean_drop']:.2f} of 3"
             cards.append(PictureCard(f"{place}. {first['query']}: {before}", tuple(lines)))

@@ -244,8 +244,8 @@ def reading(context: ReportContext) -> Section | None:
     otherwise = "Nothing was shown to go unread"
     if costs:
         points = replace(costs[0].figure, digits=0, signed=False).number
-        where = f" of {context.short(context.ordered[-1])}" if len(context.inputs.runs) > 1 else ""
-        otherwise = f"With {costs[0].name} in every caption{where}, {points} points fewer are found"
+        where = f" on {context.short(context.ordered[-1])}" if len(context.inputs.runs) > 1 else ""
+        otherwise = f"With {costs[0].name}{where}, {points} points fewer are found"
         free = [row.name for row in context.costs() if row.figure.low <= 0]
         otherwise += f"; with {free[-1]}, none fewer that can be told" if free else ""
     title, certainty, reason = _claim(found, otherwise)

@@ -28,7 +28,7 @@ from crosslens.core import (
     UsageError,
 )
 from crosslens.metrics import metric_figure
-from crosslens.perturbations import Edit, diff_spans
+from crosslens.perturbations import Edit, diff_spans, phrase_of
 from crosslens.similarity import PreparedSimilarity, load_similarity, prepare_dataset, references_of
 from crosslens.values import Dataset
 from crosslens.web.background import RecentCache
@@ -212,7 +212,7 @@ class QueryPerturbations(Presented):
             ranks = (f"{rank:,}" if rank else word for rank, word in ((before, "–"), (after, "not in list")))
             facts = f"rank {' → '.join(ranks)}: {change}", f"{row['model']}, {row['study']}"
             spans = tuple((span["before"], span["after"]) for span in row["spans"])
-            diffs.append(TextDiff(row["perturbation"], spans, "" if row["applied"] else "unchanged", facts))
+            diffs.append(TextDiff(phrase_of(row["perturbation"]), spans, "" if row["applied"] else "unchanged", facts))
         yield Section(self.title, (Diffs(tuple(diffs)),))
 
 
