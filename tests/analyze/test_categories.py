@@ -187,9 +187,7 @@ def test_mismatched_captions_are_of_other_images_and_depend_on_the_seed_and_the_
             texts = [text for text, own in zip(dataset.texts, dataset.caption_image, strict=True) if own == image]
             assert dataset.texts[caption] not in texts
     fewer = dataset.select(["a", "c", "d"])
-    assert (
-        classification_pairs(dataset, categories).pairs.named == classification_pairs(dataset, categories).pairs.named
-    )
+    assert classification_pairs(dataset, categories).pairs.ids == classification_pairs(dataset, categories).pairs.ids
     assert len(classification_pairs(fewer, categories).pairs) == 4 + 3
     with pytest.raises(InputError, match="too few"):
         classification_pairs(dataset, categories, negatives=5)
@@ -213,12 +211,12 @@ def test_rejected_captions_with_scores_of_their_own(tmp_path: Path) -> None:
     rejected.write_csv(tmp_path / "rejected.csv")
     categories = Categories.of(table)
     pairs = classification_pairs(dataset, categories, tmp_path / "rejected.csv", negatives="all")
-    assert pairs.pairs.named[3:] == [("a.jpg", "rejected:1"), ("a.jpg", "rejected:2"), ("b.jpg", "rejected:3")]
+    assert pairs.pairs.ids[3:] == [("a.jpg", "rejected:1"), ("a.jpg", "rejected:2"), ("b.jpg", "rejected:3")]
     result = category_results((), categories, pairs=pairs, resamples=0)
     assert result.value("m", "AUPRC", "easy") == 1.0
     assert result.value("m", "AUPRC", "hard") == pytest.approx((1 + 2 / 3) / 2)
     single = classification_pairs(dataset, categories, rejected, seed=1)
-    assert [image for image, _ in single.pairs.named[3:]] == ["a.jpg", "b.jpg"]
+    assert [image for image, _ in single.pairs.ids[3:]] == ["a.jpg", "b.jpg"]
     turned = classification_pairs(dataset, categories, rejected.reverse(), seed=1)
     texts = [{own.pairs.dataset.texts[caption] for caption in own.pairs.captions[3:]} for own in (single, turned)]
     assert texts[0] == texts[1]  # the order of the file does not matter

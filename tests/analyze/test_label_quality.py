@@ -86,7 +86,7 @@ def test_agreement_is_that_of_every_pair_of_words(own: list[str], others: list[l
 def test_a_verb_is_no_object_of_a_caption() -> None:
     pytest.importorskip("spacy", reason="pip install 'crosslens[language]'")
     caption = "A woman plays tennis while a crowd watches ."
-    assert "watch" not in extract_concepts(Dataset.of({"a": [caption]})).named[caption].visible
+    assert "watch" not in extract_concepts(Dataset.of({"a": [caption]})).nouns[caption].visible
 
 
 def test_other_nouns_confirm_but_do_not_accuse() -> None:

@@ -204,7 +204,7 @@ def test_a_weak_tail_is_not_one_that_is_cut_off() -> None:
 @SLOW
 def test_a_model_that_knows_few_words_is_not_one_that_reads_few() -> None:
     """One that knows colours, sides and things only: other last words often change nothing, at no fixed place."""
-    known = {word for fact in FACTS for text in drawn().texts for word in re.findall(fact.stated, text.lower())}
+    known = {word for fact in FACTS for text in drawn().texts for word in re.findall(fact.pattern, text.lower())}
 
     def encode(texts: Sequence[str]) -> Array:
         return bag_of_words(

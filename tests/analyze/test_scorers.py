@@ -101,7 +101,7 @@ def test_phi_compares_a_caption_with_the_images_other_captions() -> None:
     dataset = Dataset.of(
         {"a": ["a red dog runs", "the red dog runs fast", "a cat"], "b": ["two boats at sea"], "c": ["a hat", "a hat"]}
     )
-    scores = ImageCaptionPairs.own(dataset).from_similarity("cider")
+    scores = ImageCaptionPairs.of_captions(dataset).from_similarity("cider")
     texts, own = dataset.texts, dataset.caption_image.tolist()
     others = [[texts[o] for o in range(6) if own[o] == own[c] and o != c] for c in range(6)]
     known = [c for c in range(6) if others[c]]

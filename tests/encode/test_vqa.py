@@ -66,7 +66,7 @@ def test_it_scores_the_pairs_of_a_dataset(folder: Path, photos: cl.Dataset, tmp_
     from crosslens.analyze import ImageCaptionPairs
     from crosslens.encode import EncodeOptions
 
-    pairs = ImageCaptionPairs.own(photos)
+    pairs = ImageCaptionPairs.of_captions(photos)
     scores = pairs.from_pair_model(load_pair_scorer(f"vqa:{folder}"), EncodeOptions(image_folder=tmp_path / "photos"))
     assert scores.shape == (12,)
     assert np.isfinite(scores).all()

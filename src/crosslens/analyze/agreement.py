@@ -56,7 +56,7 @@ _MOST_DOTS = 1500
 _MEAN_STEPS, _FEWEST = 12, 8
 
 
-def _table(part: str, subset: AgreementSubset, shown: tuple[str, ...], pooled: bool) -> Table:
+def _table(part: str, subset: AgreementSubset, names: tuple[str, ...], pooled: bool) -> Table:
     """Each φ, under it how much it is above the first that is not the ground truth itself; then people themselves."""
     size = format_count(subset.pairs, "pair") + (f", {format_count(subset.observations, 'score')}" if pooled else "")
     title = f"{SUBSET_TITLES[part]}: {size} of {format_count(subset.images, 'image')}"
@@ -65,16 +65,16 @@ def _table(part: str, subset: AgreementSubset, shown: tuple[str, ...], pooled: b
     for phi, coefficients in subset.figures.items():
         share = subset.of_ceiling(phi, pooled)
         beside = Figure(share, scale=100, digits=0, unit=" %") if isfinite(share) else None
-        rows.append((phi, beside, *(_coefficient(coefficients[name]) for name in shown)))
+        rows.append((phi, beside, *(_coefficient(coefficients[name]) for name in names)))
         if (difference := subset.differences.get((phi, first))) is not None:
-            cells = (_coefficient(difference[name], signed=True) for name in shown)
+            cells = (_coefficient(difference[name], signed=True) for name in names)
             rows.append((f"  − {first}", None, *cells))
     ceiling = Figure(None)
     if (judges := subset.judges) is not None:
         ceiling = Figure(judges.ceiling(pooled), *judges.ceiling_interval(pooled), digits=3, short=True)
-        rows.append((ONE_JUDGE, None, *(Figure(judges.one_against_others[name], digits=3) for name in shown)))
-        rows.append((CEILING, None, *(ceiling if name == "pearson" else Figure(None) for name in shown)))
-    labels = tuple(COEFFICIENT_LABELS[name] for name in shown)
+        rows.append((ONE_JUDGE, None, *(Figure(judges.one_against_others[name], digits=3) for name in names)))
+        rows.append((CEILING, None, *(ceiling if name == "pearson" else Figure(None) for name in names)))
+    labels = tuple(COEFFICIENT_LABELS[name] for name in names)
     if not ceiling.known:
         return Table(("φ", *labels), tuple((row[0], *row[2:]) for row in rows), title=title)
     ordered = tuple((row[0], row[2], row[1], *row[3:]) for row in rows)
@@ -101,8 +101,8 @@ def _notes(result: HumanAgreement) -> Iterator[str]:
             "scores without the judges' noise (the root of the reliability), which no φ is expected to exceed. "
             f"{OF_CEILING}: Pearson of a φ as a share of that."
         )
-        known = (judges.reliability, judges.single_reliability, judges.alpha, *judges.kappa.values())
-        mean, single, alpha, *kappas = (Figure(value, digits=3) for value in known)
+        values = (judges.reliability, judges.single_reliability, judges.alpha, *judges.kappa.values())
+        mean, single, alpha, *kappas = (Figure(value, digits=3) for value in values)
         agreement = (
             f"; Cohen's κ of two judges {kappas[0]}, weighted linearly {kappas[1]}, quadratically {kappas[2]}"
             if kappas[0].known
@@ -121,16 +121,16 @@ def _scatters(result: HumanAgreement) -> Iterator[Scatter]:
 
     Where φ agrees with people, that line rises.
     """
-    drawn = np.zeros(len(result.truth), np.bool_)
+    dots = np.zeros(len(result.truth), np.bool_)
     for inside, words in _KINDS:
         members = np.flatnonzero(result.truth == inside)
         if len(members) > _MOST_DOTS:
             members = random_stream(0, "dots", words).choice(members, _MOST_DOTS, replace=False)
-        drawn[members] = True
+        dots[members] = True
     scores, pairs = result.judgements.scores, len(result.truth)
     steps = np.diff(np.unique(scores))
     step = min(float(np.median(steps)), float(np.ptp(scores)) / 12) if len(steps) else 0.0
-    fewer = f", {int(drawn.sum()):,} of them drawn" if not drawn.all() else ""
+    fewer = f", {int(dots.sum()):,} of them drawn" if not dots.all() else ""
     outside = ~result.truth if (~result.truth).any() else np.ones(pairs, np.bool_)
     for name, values in result.values.items():
         if name == BINARY:
@@ -139,9 +139,9 @@ def _scatters(result: HumanAgreement) -> Iterator[Scatter]:
         edges = np.linspace(values[outside].min(), np.quantile(values[outside], 0.995), _MEAN_STEPS + 1)[1:-1]
         steps_of = np.searchsorted(edges, values[outside], side="right")
         counts = np.bincount(steps_of, minlength=_MEAN_STEPS)
-        there = counts >= min(_FEWEST, counts.max())  # a step with few pairs is skipped
+        filled = counts >= min(_FEWEST, counts.max())  # a step with few pairs is skipped
         across, up = (
-            (np.bincount(steps_of, column[outside], _MEAN_STEPS)[there] / counts[there]).tolist()
+            (np.bincount(steps_of, column[outside], _MEAN_STEPS)[filled] / counts[filled]).tolist()
             for column in (values, scores)
         )
         estimates = [
@@ -156,7 +156,7 @@ def _scatters(result: HumanAgreement) -> Iterator[Scatter]:
             clouds=tuple(
                 Cloud(words, tuple(zip(values[shown_pairs].tolist(), scores[shown_pairs].tolist(), strict=True)))
                 for inside, words in _KINDS
-                if (shown_pairs := drawn & (result.truth == inside)).any()
+                if (shown_pairs := dots & (result.truth == inside)).any()
             ),
             axis=name, up="people's score", spread=0.35 * step,
             trends=(Cloud("", tuple(zip(across, up, strict=True))),),
@@ -225,8 +225,8 @@ class HumanAgreement(Presented):
         """A chart per φ, a table per subset, and what they mean."""
         if self.kendall not in ("b", "c"):
             raise UsageError(f"Kendall's τ-{self.kendall}", fix="use 'b' or 'c'", option="kendall")
-        shown = ("pearson", "spearman", f"kendall-{self.kendall}")
-        tables = (_table(part, subset, shown, self.pooled) for part, subset in self.subsets.items())
+        names = ("pearson", "spearman", f"kendall-{self.kendall}")
+        tables = (_table(part, subset, names, self.pooled) for part, subset in self.subsets.items())
         notes = Text(tuple(_notes(self)), note=True)
         yield Section(f"{self.judgements.source} on {self.dataset}", (Row(tuple(_scatters(self))), *tables, notes))
 
@@ -237,13 +237,13 @@ class HumanAgreement(Presented):
 
     def figure(self, phi: str, coefficient: str = "pearson", subset: str = ALL_PAIRS) -> Estimate:
         """One coefficient of one φ, with its interval."""
-        for kind, name, known in (
+        for kind, name, names in (
             ("subset", subset, self.subsets),
             ("φ", phi, self.values),
             ("coefficient", coefficient, COEFFICIENTS),
         ):
-            if name not in known:
-                raise UnknownNameError(kind, name, known)
+            if name not in names:
+                raise UnknownNameError(kind, name, names)
         return self.subsets[subset].figures[phi][coefficient]
 
     @property
@@ -355,8 +355,8 @@ def measure_agreement(
         parts[NOT_A_REFERENCE] = ~judgements.among_references(dataset)
     resampling: dict[str, Any] = {"resamples": resamples, "seed": seed, "threads": threads}
     subsets = {}
-    for part, chosen in parts.items():
-        rows = np.flatnonzero(chosen)
+    for part, members in parts.items():
+        rows = np.flatnonzero(members)
         scores, judges = judgements.scores[rows], judgements.judges[rows]
         people = judge_agreement(
             judges, judgements.same_persons, judgements.images[rows], resamples=resamples, level=level, seed=seed
@@ -365,13 +365,13 @@ def measure_agreement(
             single = np.isfinite(judges)
             rows, scores = np.repeat(rows, single.sum(axis=1)), judges[single]
         images = judgements.images[rows]
-        fits = {phi: correlations(known[rows], scores, images, **resampling) for phi, known in values.items()}
+        fits = {phi: correlations(column[rows], scores, images, **resampling) for phi, column in values.items()}
         figures = {phi: {key: fit.estimate(key, level) for key in COEFFICIENTS} for phi, fit in fits.items()}
         differences = {
             (second, first): {key: fits[second].less(fits[first], key, level) for key in COEFFICIENTS}
             for first, second in combinations(fits, 2)
         }
-        sizes = int(chosen.sum()), len(rows), len(np.unique(images))
+        sizes = int(members.sum()), len(rows), len(np.unique(images))
         subsets[part] = AgreementSubset(*sizes, figures, differences, people)
     return HumanAgreement(dataset.name, judgements, values, truth, subsets, pooled=pooled, level=level)
 
@@ -402,9 +402,9 @@ def pair_similarity(
         values = np.asarray(prepared.pairs(judgements.images, judgements.captions), np.float64)
     else:
         # Only the judged captions: there are often far fewer than the dataset has.
-        judged, columns = np.unique(judgements.captions, return_inverse=True)
-        known = (*dataset.texts, *judgements.others)
-        texts = [known[caption] for caption in judged.tolist()]
+        captions, columns = np.unique(judgements.captions, return_inverse=True)
+        all_texts = (*dataset.texts, *judgements.others)
+        texts = [all_texts[caption] for caption in captions.tolist()]
         by_text = similarity.prepare(references_of(dataset), texts, progress=progress, threads=threads)
         values = np.asarray(by_text.pairs(judgements.images, columns.reshape(-1)), np.float64)
     if not np.isfinite(values).all():

@@ -74,8 +74,8 @@ class CaptionFeatures(Presented, Mapping[str, float]):
 
     def __getitem__(self, feature: str) -> float:
         values = self.of(feature)
-        counted = values[~np.isnan(values)]
-        return float(counted.mean()) if len(counted) else float("nan")
+        present = values[~np.isnan(values)]
+        return float(present.mean()) if len(present) else float("nan")
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.per_caption)
@@ -167,9 +167,9 @@ class FeatureComparison(Presented, Generic[Features]):
         if not sets:
             raise UsageError("no captions to compare", fix="pass at least one set")
         names = distinct_names(captions.name for captions in sets)
-        named = tuple(replace(captions, name=name) for captions, name in zip(sets, names, strict=True))
-        means = {captions.name: captions.estimates(resamples=resamples, level=level, seed=seed) for captions in named}
-        first, *others = named
+        distinct = tuple(replace(part, name=name) for part, name in zip(sets, names, strict=True))
+        means = {part.name: part.estimates(resamples=resamples, level=level, seed=seed) for part in distinct}
+        first, *others = distinct
         changes: dict[str, dict[str, FeatureChange]] = {}
         for other in others:
             ours, theirs = np.unique(first.clusters), np.unique(other.clusters)
@@ -193,7 +193,7 @@ class FeatureComparison(Presented, Generic[Features]):
                 feature_changes[feature] = FeatureChange(
                     test.difference, *test.interval, *relative, same_images, test.p_value
                 )
-        return cls(named, means, changes, level, permutations)
+        return cls(distinct, means, changes, level, permutations)
 
     @property
     def features(self) -> tuple[str, ...]:
@@ -201,9 +201,9 @@ class FeatureComparison(Presented, Generic[Features]):
 
     def only(self, features: Sequence[str]) -> Self:
         """Only these features, in this order."""
-        chosen = [feature for feature in features if feature in self.features]
-        means = {name: {feature: figures[feature] for feature in chosen} for name, figures in self.means.items()}
-        changes = {name: {feature: figures[feature] for feature in chosen} for name, figures in self.changes.items()}
+        present = [feature for feature in features if feature in self.features]
+        means = {name: {feature: figures[feature] for feature in present} for name, figures in self.means.items()}
+        changes = {name: {feature: figures[feature] for feature in present} for name, figures in self.changes.items()}
         return replace(self, means=means, changes=changes)
 
     @property
@@ -233,10 +233,10 @@ class FeatureComparison(Presented, Generic[Features]):
             f"{format_count(len(np.unique(captions.clusters)), 'image')}"
             for captions in self.sets
         ]
-        listed = ", ".join(f"{captions.name} {size}" for captions, size in zip(self.sets, sizes, strict=True))
+        size_words = ", ".join(f"{captions.name} {size}" for captions, size in zip(self.sets, sizes, strict=True))
         if len(set(sizes)) == 1:
-            listed = sizes[0] + (" each" if len(sizes) > 1 else "")
-        notes = [f"Means per caption: {listed}."]
+            size_words = sizes[0] + (" each" if len(sizes) > 1 else "")
+        notes = [f"Means per caption: {size_words}."]
         if any(isfinite(estimate.low) for figures in self.means.values() for estimate in figures.values()):
             notes.append(f"In brackets: {100 * self.level:g}% intervals from resampling images.")
         paired = [name for name, figures in self.changes.items() if all(figure.paired for figure in figures.values())]
@@ -252,9 +252,9 @@ class FeatureComparison(Presented, Generic[Features]):
         for captions in self.sets:
             features, changes = {}, self.changes.get(captions.name)
             for feature, mean in self.means[captions.name].items():
-                counted = int((~np.isnan(captions.of(feature))).sum())
+                count = int((~np.isnan(captions.of(feature))).sum())
                 change = None if changes is None else json_form(changes[feature])
-                features[feature] = {**json_form(mean), "captions": counted, "change": change}
+                features[feature] = {**json_form(mean), "captions": count, "change": change}
             images = len(np.unique(captions.clusters))
             datasets.append(
                 {"name": captions.name, "captions": len(captions.caption_ids), "images": images, "features": features}

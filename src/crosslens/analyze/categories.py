@@ -142,8 +142,8 @@ class Categories:
         repeated = table.select(columns).is_duplicated()
         if repeated.any():
             row = int(repeated.arg_max() or 0)
-            named = " and ".join(f"{name} {table[name][row]!r}" for name in columns)
-            raise InputError(f"{named} has several rows", row=row, expected="one category per pair", fix="keep one row")
+            pair = " and ".join(f"{name} {table[name][row]!r}" for name in columns)
+            raise InputError(f"{pair} has several rows", row=row, expected="one category per pair", fix="keep one row")
         position_of = {name: position for position, name in enumerate(names)}
         rows = table.select(columns).rows() if key == "pair" else table[key].to_list()
         labels = {row: position_of[value] for row, value in zip(rows, values, strict=True) if value is not None}
@@ -159,8 +159,8 @@ class Categories:
     ) -> IntArray:
         """The category of pairs of positions among these ids."""
         if self.key == "pair":
-            known = list(dict.fromkeys(image for _, image in self.labels))
-            spelled = [known[row] if row >= 0 else "" for row in match_ids(image_ids, known)]
+            table_images = list(dict.fromkeys(image for _, image in self.labels))
+            spelled = [table_images[row] if row >= 0 else "" for row in match_ids(image_ids, table_images)]
             pairs = zip(captions.tolist(), images.tolist(), strict=True)
             codes = [self.labels.get((caption_ids[caption], spelled[image]), -1) for caption, image in pairs]
             return np.array(codes, np.int64)
@@ -170,7 +170,7 @@ class Categories:
         rows = match_ids(ids, list(self.labels), any_ending=self.key == "image")
         return np.asarray(stored[rows][positions], np.int64)
 
-    def shown(self, codes: IntArray) -> tuple[str, ...]:
+    def names_in(self, codes: IntArray) -> tuple[str, ...]:
         """The names to list: all of the table's, and the one for pairs without a category where there are any."""
         return self.names + ((NO_CATEGORY,) if (codes < 0).any() else ())
 
@@ -202,11 +202,11 @@ RETRIEVAL_METRICS = ("Hit@1", "Hit@5", "Hit@10", "MedR[all]", "MeanR[all]", "mAP
 ALL, CATEGORY = "all", "category"
 
 
-def restricted(ranking: Ranking, chosen: BoolArray) -> Ranking:
+def restricted(ranking: Ranking, subset: BoolArray) -> Ranking:
     """The ranking with some of its relevant pairs alone; the others count as any other item."""
     offsets = np.zeros_like(ranking.offsets)
-    np.cumsum(np.bincount(ranking.rows[chosen], minlength=len(ranking.query_ids)), out=offsets[1:])
-    pairs = {name: getattr(ranking, name)[chosen] for name in ("relevant", "grades", "above", "tied", "tied_before")}
+    np.cumsum(np.bincount(ranking.rows[subset], minlength=len(ranking.query_ids)), out=offsets[1:])
+    pairs = {name: getattr(ranking, name)[subset] for name in ("relevant", "grades", "above", "tied", "tied_before")}
     return replace(ranking, offsets=offsets, **pairs)
 
 
@@ -233,11 +233,11 @@ def category_rows(
         if not specs:
             continue
         clusters = clusters_of(run, ranking)
-        whole, *others = (
+        whole, *category_values = (
             measure({direction: part}, {direction: clusters}, specs, **settings)
-            for part in (ranking, *(restricted(ranking, codes == places[name]) for name in categories.shown(codes)))
+            for part in (ranking, *(restricted(ranking, codes == places[name]) for name in categories.names_in(codes)))
         )
-        parts = dict(zip(categories.shown(codes), others, strict=True))
+        parts = dict(zip(categories.names_in(codes), category_values, strict=True))
         draws = Bootstrap(clusters, resampling["resamples"], resampling["seed"])
         for spec in specs:
             name, family = f"{direction}/{spec}", family_of(spec)
@@ -325,17 +325,17 @@ def _bars(result: CategoryResults, rows: pl.DataFrame, metric: str, title: str, 
         row_of = {row["category"]: row for row in rows.filter(pl.col("model") == model).iter_rows(named=True)}
         cells = (_cell(metric, row_of.get(name), True) for name in result.categories)
         series.append(Series(model, tuple(cell if isinstance(cell, Figure) else Figure(None) for cell in cells)))
-    about = f"{100 * result.level:g}% intervals over images"
+    subtitle = f"{100 * result.level:g}% intervals over images"
     if len(result.models) > 1:
-        about += "; mean ± standard deviation over the models"
+        subtitle += "; mean ± standard deviation over the models"
         spread = {name: (mean, sd or 0.0) for name, mean, sd in rows.group_by("category").agg(
             mean=pl.col("value").mean(), sd=pl.col("value").std()).iter_rows()}  # fmt: skip
-        known = [spread.get(name, (None, 0.0)) for name in result.categories]
-        figures = (_figure(metric, m, *(nan, nan) if m is None else (m - sd, m + sd)) for m, sd in known)
+        spreads = [spread.get(name, (None, 0.0)) for name in result.categories]
+        figures = (_figure(metric, m, *(nan, nan) if m is None else (m - sd, m + sd)) for m, sd in spreads)
         series.append(Series("mean ± sd", tuple(figures)))
     share = metric == AUPRC or unit_of(metric) == "share"
     return Bars(
-        title=title, about=about + ("; | is chance" if mark else ""), groups=result.categories, series=tuple(series),
+        title=title, about=subtitle + ("; | is chance" if mark else ""), groups=result.categories, series=tuple(series),
         heading=result.column, axis="%" if share else "", limits=(0.0, 1.0) if share else None, mark=mark,
     )  # fmt: skip
 
@@ -404,10 +404,10 @@ class CategoryResults(Presented):
         metrics = self.retrieval["metric"].unique(maintain_order=True).to_list()
         if metrics:  # one metric in each direction, of the category's own queries
             metric = _DRAWN if _DRAWN in metrics else metrics[0]
-            shown = self.retrieval.filter(pl.col("metric") == metric, pl.col("denominator") == CATEGORY)
-            for direction in shown["direction"].unique(maintain_order=True):
+            metric_rows = self.retrieval.filter(pl.col("metric") == metric, pl.col("denominator") == CATEGORY)
+            for direction in metric_rows["direction"].unique(maintain_order=True):
                 title = f"{metric}, {DIRECTION_LABELS.get(direction, direction)}"
-                charts.append(_bars(self, shown.filter(pl.col("direction") == direction), metric, title))
+                charts.append(_bars(self, metric_rows.filter(pl.col("direction") == direction), metric, title))
         chance: dict[str, float] = {}
         if self.classification.height:
             chance = {row["category"]: row["chance"] for row in _first_model(self).iter_rows(named=True)}
@@ -420,8 +420,8 @@ class CategoryResults(Presented):
                 columns = ((TOTAL,) if denominator == ALL else ()) + self.categories
                 rows: list[tuple[Cell, ...]] = []
                 for metric in table.filter(pl.col("denominator") == denominator)["metric"].unique(maintain_order=True):
-                    counted = pl.col("denominator").eq_missing(denominator) | (pl.col("category") == TOTAL)
-                    part = table.filter(pl.col("metric") == metric, counted)
+                    with_total = pl.col("denominator").eq_missing(denominator) | (pl.col("category") == TOTAL)
+                    part = table.filter(pl.col("metric") == metric, with_total)
                     # Parts of the whole are there to be added up; their intervals would hide that.
                     rows += _metric_rows(self, part, metric, columns, intervals=denominator == CATEGORY)
                 if rows:
@@ -506,14 +506,14 @@ def category_results(
     """
     labels = categories if isinstance(categories, Categories) else Categories.of(categories, by)
     if isinstance(runs, Mapping):
-        named = dict(runs)
+        by_name = dict(runs)
     else:
-        named = {}
+        by_name = {}
         for run in [runs] if isinstance(runs, Run) else runs:
-            if run.name in named:
+            if run.name in by_name:
                 raise UsageError(f"two runs are named {run.name!r}", fix="pass a mapping from names to runs")
-            named[run.name] = run
-    if not named and pairs is None:
+            by_name[run.name] = run
+    if not by_name and pairs is None:
         raise UsageError("neither runs nor scored pairs", fix="name run folders, or pass pairs and their scores")
     resampling = {"resamples": resamples, "level": level, "seed": seed}
     requests = parse_metrics(RETRIEVAL_METRICS if metrics is None else metrics)
@@ -522,13 +522,13 @@ def category_results(
             raise UsageError(
                 f"{request.spec} cannot be split by category", fix="name metrics of ranks, such as Hit@5 or MedR[all]"
             )
-    rows = [row for name, run in named.items() for row in category_rows(run, name, labels, requests, resampling)]
+    rows = [row for name, run in by_name.items() for row in category_rows(run, name, labels, requests, resampling)]
     retrieval = pl.DataFrame(rows, schema=dict(_RETRIEVAL), strict=False, nan_to_null=True)
-    judged = [] if pairs is None else list(_classified(pairs, scores or {}, area, resampling))
-    classification = pl.DataFrame(judged, schema=dict(_CLASSIFICATION), strict=False, nan_to_null=True)
-    models = tuple(dict.fromkeys([*named, *classification["model"]]))
-    shown = {*retrieval["category"], *classification["category"]}
-    names = tuple(name for name in (*labels.names, NO_CATEGORY) if name in shown)
+    classified = [] if pairs is None else list(_classified(pairs, scores or {}, area, resampling))
+    classification = pl.DataFrame(classified, schema=dict(_CLASSIFICATION), strict=False, nan_to_null=True)
+    models = tuple(dict.fromkeys([*by_name, *classification["model"]]))
+    present = {*retrieval["category"], *classification["category"]}
+    names = tuple(name for name in (*labels.names, NO_CATEGORY) if name in present)
     negatives = "" if pairs is None else pairs.negatives
     return CategoryResults(labels.column, names, models, retrieval, classification, negatives, area, level)
 
@@ -537,8 +537,8 @@ def _classified(
     labelled: ClassificationPairs, scores: Mapping[str, Any], area: Area, resampling: Mapping[str, Any]
 ) -> Iterator[dict[str, Any]]:
     """A row per model and category, the total first."""
-    for model, given in {**labelled.scores, **scores}.items():
-        values = labelled.pairs.from_given(given, model)
+    for model, model_scores in {**labelled.scores, **scores}.items():
+        values = labelled.pairs.from_given(model_scores, model)
         parts = {TOTAL: labelled.matches}
         parts |= {name: labelled.categories == number for number, name in enumerate(labelled.names)}
         parts[NO_CATEGORY] = labelled.matches & (labelled.categories < 0)

@@ -46,7 +46,7 @@ def classification_pairs(
             fix=f"pass a number per image, or the rejected captions: {argument('rejected')}",
             option="negatives",
         )
-    matching, extended = ImageCaptionPairs.own(dataset), dataset
+    matching, extended = ImageCaptionPairs.of_captions(dataset), dataset
     scores: dict[str, Array] = {}
     if rejected is None:
         assert limit is not None
@@ -56,11 +56,11 @@ def classification_pairs(
         with rows_of(rejected) as (frame, row_name):
             table = _checked(frame, dataset, row_name).unique(["image", "text"], maintain_order=True)
         if limit is not None:  # drawn with the seed from an image's texts: the order of the file does not matter
-            chosen: list[int] = []
+            picks: list[int] = []
             for (image,), part in table.with_row_index("at").sort("text").group_by("image", maintain_order=True):
                 order = random_stream(seed, "rejected caption", str(image)).permutation(part.height)
-                chosen += part["at"].gather(order[:limit]).to_list()
-            table = table[sorted(chosen)]
+                picks += part["at"].gather(order[:limit]).to_list()
+            table = table[sorted(picks)]
         names = [f"rejected:{number}" for number in range(1, table.height + 1)]
         added = table.select(pl.Series("caption", names), "image", "text")
         extended = replace(dataset, captions=pl.concat([dataset.captions, added], how="diagonal"))
@@ -72,8 +72,8 @@ def classification_pairs(
         keys = [name for name in ("image", "caption") if name in stored.columns]
         for column in table.columns:
             if column.startswith("score[") and column in stored.columns and "caption" in keys:
-                known = matching.from_table(stored.select(*keys, pl.col(column).alias("score")))
-                scores[column[len("score[") : -1]] = np.concatenate([known, table[column].to_numpy()])
+                matching_scores = matching.from_table(stored.select(*keys, pl.col(column).alias("score")))
+                scores[column[len("score[") : -1]] = np.concatenate([matching_scores, table[column].to_numpy()])
     rows = np.concatenate([matching.images, images]), np.concatenate([matching.captions, captions])
     labels = np.concatenate([categories.of_dataset(dataset), np.full(len(images), -1, np.int64)])
     matches = np.arange(len(labels)) < len(matching)
@@ -92,14 +92,14 @@ def _mismatched(dataset: Dataset, truth: Relevance, count: int, seed: int) -> tu
     for image, relevant_captions in enumerate(relevant_of):
         if not relevant_captions:
             continue
-        known = {texts[caption] for caption in relevant_captions}
+        relevant_texts = {texts[caption] for caption in relevant_captions}
         stream = random_stream(seed, "mismatched caption", dataset.image_ids[image])
-        drawn: dict[int, None] = {}
+        negatives: dict[int, None] = {}
         for _ in range(_TRIES):
             for caption in stream.integers(0, total, size=4 * count).tolist():
-                if caption not in relevant_captions and texts[caption] not in known and len(drawn) < count:
-                    drawn[caption] = None
-            if len(drawn) == count:
+                if caption not in relevant_captions and texts[caption] not in relevant_texts and len(negatives) < count:
+                    negatives[caption] = None
+            if len(negatives) == count:
                 break
         else:
             raise InputError(
@@ -108,7 +108,7 @@ def _mismatched(dataset: Dataset, truth: Relevance, count: int, seed: int) -> tu
                 fix="draw fewer per image",
             )
         images += [image] * count
-        captions += drawn
+        captions += negatives
     return np.array(images, np.int64), np.array(captions, np.int64)
 
 

@@ -192,9 +192,9 @@ class DatasetDiscriminability(CaptionFeatures):
         """How many captions have which dis(t), from 0 to ln k."""
         low, high = self.band
         facts = f"{len(self.gallery):,} images, temperature {self.check.temperature:.4g}"
-        about = f"over the {self.check.k} most similar other images; shaded: kept at η = {self.eta:g}"
+        subtitle = f"over the {self.check.k} most similar other images; shaded: kept at η = {self.eta:g}"
         title = f"{self.name}: {facts}, band {low:.2f} to {high:.2f} (·)"
-        return entropy_histogram(self.of("dis"), self.check.k, self.eta, title=title, about=about)
+        return entropy_histogram(self.of("dis"), self.check.k, self.eta, title=title, about=subtitle)
 
 
 @dataclass(frozen=True)
@@ -219,9 +219,9 @@ class DiscriminabilityComparison(FeatureComparison[DatasetDiscriminability]):
         if len(self.sets) > 1:
             samples = {captions.name: np.clip(captions.of("dis"), 0, largest) for captions in self.sets}
             band = *self.sets[0].band, f"kept at η = {self.sets[0].eta:g}"
-            about = f"percent of captions; shaded: {band[2]}"
+            subtitle = f"percent of captions; shaded: {band[2]}"
             edges, axis = np.linspace(0, largest, BINS + 1), f"dis(t) in nats; ln {k} = {largest:.2f}"
-            charts = (distribution_lines("How dis(t) is distributed", axis, samples, edges, about=about, band=band),)
+            charts = (distribution_lines("How dis(t) is distributed", axis, samples, edges, about=subtitle, band=band),)
         labels = {"dis": "dis(t), nats", "relative": f"of ln {k} = {largest:.2f}", **BAND_FEATURES}
 
         def mean_of(feature: str, mean: Estimate) -> Figure:
@@ -318,8 +318,8 @@ def dataset_discriminability(
     assert gallery is not None
     assert texts is not None
     # Where images are made of captions, an image without any is in no caption's gallery.
-    own = match_ids(dataset.image_ids, gallery.ids)[dataset.caption_image]
-    measure = partial(measure_discriminability, texts, gallery, own, k=settings.k)
+    image_rows = match_ids(dataset.image_ids, gallery.ids)[dataset.caption_image]
+    measure = partial(measure_discriminability, texts, gallery, image_rows, k=settings.k)
     temperature = settings.temperature
     if temperature is None:
         source = texts.model or "a file of embeddings"

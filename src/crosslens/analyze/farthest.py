@@ -53,11 +53,11 @@ def farthest_points(
         raise UsageError(problem, fix=f"choose {argument('count')} from 1 to {most:,}", option="count")
     first = int(random_stream(seed, "farthest points").integers(len(array)))
     search = _Search(ScaledRows(array, one_scale=metric == "euclidean"), metric == "cosine", first, count)
-    with stage(shown_progress(progress), "farthest points", count) as shown:
-        shown.advance()
+    with stage(shown_progress(progress), "farthest points", count) as bar:
+        bar.advance()
         while search.number < count:
-            shown.advance(search.step())
-    return search.chosen
+            bar.advance(search.step())
+    return search.order
 
 
 class _Search:
@@ -72,10 +72,10 @@ class _Search:
     def __init__(self, rows: ScaledRows, cosine: bool, first: int, count: int) -> None:
         n, d = rows.vectors.shape
         self.rows, self.cosine = rows, cosine
-        self.chosen, self.picks, self.squares = np.empty(count, np.int64), np.empty((d, count)), np.empty(count)
-        self.bounds, self.seen, self.known = np.full(n, np.inf), np.zeros(n, np.int32), np.ones(n, np.bool_)
+        self.order, self.picks, self.squares = np.empty(count, np.int64), np.empty((d, count)), np.empty(count)
+        self.bounds, self.included, self.exact = np.full(n, np.inf), np.zeros(n, np.int32), np.ones(n, np.bool_)
         self.heap = np.arange(n)
-        self.chosen[0], self.picks[:, 0], self.squares[0] = first, rows.exact(np.array([first]))[0], rows.squares[first]
+        self.order[0], self.picks[:, 0], self.squares[0] = first, rows.exact(np.array([first]))[0], rows.squares[first]
         self.bounds[first] = -np.inf
         self.number, self.accounted = 1, 0
 
@@ -89,8 +89,8 @@ class _Search:
         self.accounted = before
         build_heap(self.heap, self.bounds)
         self.number = choose(
-            rows.vectors, rows.scale, rows.squares, self.cosine, self.heap, self.bounds, self.seen, self.known,
-            self.chosen, self.picks, self.squares, before, min(before + _BATCH, len(self.chosen)), rows.vectors.size,
+            rows.vectors, rows.scale, rows.squares, self.cosine, self.heap, self.bounds, self.included, self.exact,
+            self.order, self.picks, self.squares, before, min(before + _BATCH, len(self.order)), rows.vectors.size,
         )  # fmt: skip
         return self.number - before
 
@@ -101,7 +101,7 @@ class _Search:
         if len(self.picks) <= _FEW_DIMENSIONS:
             lower_exactly(
                 rows.vectors[part], rows.scale[part], rows.squares[part], self.picks, self.squares,
-                self.accounted, self.number, self.cosine, self.bounds[part], self.seen[part],
+                self.accounted, self.number, self.cosine, self.bounds[part], self.included[part],
             )  # fmt: skip
             return
         picks, squares, row_squares = self.picks[:, new], self.squares[new], rows.squares[part]
@@ -118,5 +118,5 @@ class _Search:
             slack = 2 * bound * lengths * farthest + bound * 2**-26 * (lengths + farthest) ** 2 + 2.0**-100
         lower_bounds(
             products, row_squares, squares, slack, self.cosine, self.number,
-            self.bounds[part], self.seen[part], self.known[part],
+            self.bounds[part], self.included[part], self.exact[part],
         )  # fmt: skip

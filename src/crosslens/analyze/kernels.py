@@ -43,13 +43,13 @@ def least_distance(
         sums[:] = 0.0
         lanes = sums[: last - first]
         for j in range(vector.size):
-            value, others = vector[j], picks[j, first:last]
+            value, coordinates = vector[j], picks[j, first:last]
             if cosine:
                 for p in range(lanes.size):
-                    lanes[p] += value * others[p]
+                    lanes[p] += value * coordinates[p]
             else:
                 for p in range(lanes.size):
-                    step = value - others[p]
+                    step = value - coordinates[p]
                     lanes[p] += step * step
         for p in range(lanes.size):
             distance = -cosine_of(lanes[p], square, squares[first + p]) if cosine else lanes[p]
@@ -62,11 +62,11 @@ def least_distance(
 @compiled
 def lower_bounds(
     products: Array, row_squares: Array, squares: Array, slack: Array, cosine: bool, picks: int,
-    bounds: Array, seen: Array, known: Array,
+    bounds: Array, included: Array, exact: Array,
 ) -> None:  # fmt: skip
     """Account for new picks by their inexact ``products`` with every row, each off by at most the row's ``slack``."""
     for i in range(products.shape[0]):
-        if seen[i] == picks:
+        if included[i] == picks:
             continue
         row = products[i]
         if cosine:
@@ -80,23 +80,23 @@ def lower_bounds(
                 part = squares[p] - 2.0 * row[p]
                 least = part if part < least else least
             least += row_squares[i]
-        seen[i] = picks
+        included[i] = picks
         if least - slack[i] < bounds[i]:  # otherwise the new picks are certainly no nearer
-            known[i] = False
+            exact[i] = False
             bounds[i] = min(bounds[i], least + slack[i])
 
 
 @compiled
 def lower_exactly(
     vectors: Array, scale: Array, row_squares: Array, picks: Array, squares: Array, begin: int, end: int, cosine: bool,
-    bounds: Array, seen: Array,
+    bounds: Array, included: Array,
 ) -> None:  # fmt: skip
     """Account for the picks from ``begin`` to ``end`` by exact distances."""
     sums, vector = np.empty(_LANES), np.empty(vectors.shape[1])
     for i in range(vectors.shape[0]):
         _load(vectors, i, scale, vector)
         bounds[i] = min(bounds[i], least_distance(vector, row_squares[i], picks, squares, begin, end, cosine, sums))
-        seen[i] = end
+        included[i] = end
 
 
 @compiled
@@ -138,8 +138,8 @@ def _is_farther(row: int, other: int, bounds: Array) -> bool:
 @compiled
 def choose(
     vectors: Array, scale: Array, row_squares: Array, cosine: bool,
-    heap: Array, bounds: Array, seen: Array, known: Array,
-    chosen: Array, picks: Array, squares: Array, number: int, end: int, work: int,
+    heap: Array, bounds: Array, included: Array, exact: Array,
+    order: Array, picks: Array, squares: Array, number: int, end: int, work: int,
 ) -> int:  # fmt: skip
     """Choose further picks, from ``number`` up to ``end`` of them; returns how many there are now.
 
@@ -151,17 +151,17 @@ def choose(
     while number < end and (work > 0 or number == begin):
         row = heap[0]
         _load(vectors, row, scale, vector)
-        if known[row] and seen[row] == number:
-            chosen[number], picks[:, number], squares[number] = row, vector, row_squares[row]
+        if exact[row] and included[row] == number:
+            order[number], picks[:, number], squares[number] = row, vector, row_squares[row]
             number += 1
             bounds[row] = -np.inf
         else:
-            first = seen[row] if seen[row] < number else 0
+            first = included[row] if included[row] < number else 0
             least = least_distance(vector, row_squares[row], picks, squares, first, number, cosine, sums)
-            known[row] |= first == 0
+            exact[row] |= first == 0
             bounds[row] = least if first == 0 else min(bounds[row], least)
             work -= (number - first) * vector.size
-            seen[row] = number
+            included[row] = number
         _sink(heap, bounds, 0)
     return number
 

@@ -99,21 +99,21 @@ class _JudgedPairs:
         """``verified`` are positives of one direction or both; ids that the dataset lacks are left out."""
         sides = truth.query_ids, truth.item_ids
         if not isinstance(verified, Mapping):
-            known = [
+            matched_ids = [
                 sum((match_ids(names, side) >= 0).sum() for names, side in zip(ids, sides, strict=True))
                 for ids in ((verified.query_ids, verified.item_ids), (verified.item_ids, verified.query_ids))
             ]
-            verified = {IMAGE_TO_TEXT if known[0] >= known[1] else TEXT_TO_IMAGE: verified}
+            verified = {IMAGE_TO_TEXT if matched_ids[0] >= matched_ids[1] else TEXT_TO_IMAGE: verified}
         self.images, self.captions = (np.zeros(len(side), np.bool_) for side in sides)
         width, relevant = len(self.captions), truth.relevant()
         keys = [np.empty(0, np.int64)]
-        for direction, judged in verified.items():
-            seen = judged.relevant() if direction == IMAGE_TO_TEXT else judged.relevant().flip()
-            rows = match_ids(seen.query_ids, sides[0])[seen.rows]
-            columns = match_ids(seen.item_ids, sides[1])[seen.items]
+        for direction, relevance in verified.items():
+            pairs = relevance.relevant() if direction == IMAGE_TO_TEXT else relevance.relevant().flip()
+            rows = match_ids(pairs.query_ids, sides[0])[pairs.rows]
+            columns = match_ids(pairs.item_ids, sides[1])[pairs.items]
             inside = (rows >= 0) & (columns >= 0)
-            asked, own = (self.images, rows) if direction == IMAGE_TO_TEXT else (self.captions, columns)
-            asked[own[inside]] = True
+            mask, query_rows = (self.images, rows) if direction == IMAGE_TO_TEXT else (self.captions, columns)
+            mask[query_rows[inside]] = True
             keys.append(rows[inside] * width + columns[inside])
         positives = np.setdiff1d(np.concatenate(keys), relevant.rows * width + relevant.items)
         if not len(positives):
@@ -132,27 +132,27 @@ class _JudgedPairs:
 
     def add(self, rows: slice, values: Array) -> None:
         """Count the pairs of these rows; those of the ground truth are −∞."""
-        judged = (self.images[rows, None] | self.captions[None]) & (values > -np.inf)
-        self.pairs += int(judged.sum())
-        bins = np.searchsorted(self.levels, values[judged & (values >= self.levels[0])], side="right")
+        judged_cells = (self.images[rows, None] | self.captions[None]) & (values > -np.inf)
+        self.pairs += int(judged_cells.sum())
+        bins = np.searchsorted(self.levels, values[judged_cells & (values >= self.levels[0])], side="right")
         self.counts += np.bincount(bins, minlength=len(self.counts))
-        self.per_image.append((judged & (values >= self.thresholds[0])).sum(axis=1))
+        self.per_image.append((judged_cells & (values >= self.thresholds[0])).sum(axis=1))
 
-    def counted(self) -> tuple[list[tuple[int, int]], Verification]:
+    def totals(self) -> tuple[list[tuple[int, int]], Verification]:
         """How many judged and how many verified pairs reach each threshold; and the chosen one in figures."""
         # A pair in bin b reaches the first b levels: those at least as high as level n are in the bins above n.
-        judged = self.counts[::-1].cumsum()[::-1][1:]
+        judged_counts = self.counts[::-1].cumsum()[::-1][1:]
         level_of = np.searchsorted(self.levels, self.values)
         hits = np.bincount(level_of, minlength=len(self.levels))[::-1].cumsum()[::-1]
         reached = np.unique(level_of)[::-1]
         steps = np.diff(hits[reached], prepend=0) / len(self.values)
-        area = float((steps * hits[reached] / judged[reached]).sum())
+        area = float((steps * hits[reached] / judged_counts[reached]).sum())
         proposed = np.concatenate(self.per_image)
         own_hits = np.bincount(self.owners, self.values >= self.thresholds[0], len(proposed))
         precision = share_of_sums(own_hits, proposed)
         recall = share_of_sums(own_hits, np.bincount(self.owners, minlength=len(proposed)))
         at = np.searchsorted(self.levels, self.thresholds)
-        points = list(zip(judged[at].tolist(), hits[at].tolist(), strict=True))
+        points = list(zip(judged_counts[at].tolist(), hits[at].tolist(), strict=True))
         return points, Verification(self.pairs, len(self.values), precision, recall, area)
 
 
@@ -234,8 +234,8 @@ class MissingPositives(Presented):
             mark = " ←" if level is self.levels[0] else ""
             row = (f"{level.threshold:.4g}{mark}", Figure(reached, scale=100, digits=0, unit=" %"), level.pairs)
             rows.append((*row, *map(_percent, self._shares(level))))
-        judged = () if self.verification is None else ("precision", "recall")
-        header = ("φ at least", "annotated pairs", "other pairs", *judged)
+        share_names = () if self.verification is None else ("precision", "recall")
+        header = ("φ at least", "annotated pairs", "other pairs", *share_names)
         notes = ["← the threshold. Annotated pairs: how many captions, each against the others of its image, reach it."]
         if self.left_out:
             more = format_count(self.left_out, "pair")
@@ -270,17 +270,16 @@ class MissingPositives(Presented):
             )))  # fmt: skip
         yield Section(head, tuple(parts))
 
-    def findings(self, first: Mapping[str, str] | None = None) -> Iterator[Observation]:
-        """That the list is there to be looked at, where similarity can tell; ``first`` is what captions retrieve."""
+    def findings(self) -> Iterator[Observation]:
+        """That the list is there to be looked at, where similarity can tell."""
         if self.control is None or not self.control.can_tell or not len(self):
             return
         ids, pairs = self.dataset, zip(self.images.tolist(), self.captions.tolist(), strict=True)
         evidence = [{"query": ids.caption_ids[caption], "item": ids.image_ids[image]} for image, caption in pairs]
-        retrieved = sum((first or {}).get(pair["query"]) == pair["item"] for pair in evidence)
         words = {"count": format_count(len(self), "pair"), "are": "is" if len(self) == 1 else "are", "phi": self.phi}
         yield Observation(
-            "missing-positives", words, Effect(len(self), None, None, "pairs"), retrieved / len(ids.caption_ids),
-            worth_a_look=True, evidence=evidence[:_EXAMINED],
+            "missing-positives", words, Effect(len(self), None, None, "pairs"), weight=0.0, worth_a_look=True,
+            evidence=evidence[:_EXAMINED],
         )  # fmt: skip
 
     def _shares(self, level: ThresholdCount) -> tuple[float, ...]:
@@ -399,7 +398,7 @@ def find_missing_positives(
     usual = [float(np.quantile(annotated, q)) for q in QUANTILES] if len(annotated) else []
     thresholds = list(dict.fromkeys([threshold, *usual]))  # the chosen one first
     levels = np.asarray(thresholds, np.float32)
-    judged = None if verified is None else _JudgedPairs(verified, truth, prepared, levels)
+    judged_pairs = None if verified is None else _JudgedPairs(verified, truth, prepared, levels)
     totals = np.zeros(len(levels), np.int64)
     parts: list[tuple[Array, Array, Array]] = []
     images, captions = prepared.shape
@@ -419,10 +418,10 @@ def find_missing_positives(
             if most is not None and sum(len(part[2]) for part in parts) > 2 * max(most, 1):
                 parts = [_highest(parts, most)]
             totals += [int((values >= level).sum()) for level in levels]
-            if judged is not None:
-                judged.add(rows, values)
+            if judged_pairs is not None:
+                judged_pairs.add(rows, values)
             bar.advance(rows.stop - rows.start)
-    points, verification = ([(0, 0)] * len(levels), None) if judged is None else judged.counted()
+    points, verification = ([(0, 0)] * len(levels), None) if judged_pairs is None else judged_pairs.totals()
     counts = zip(thresholds, totals.tolist(), points, strict=True)
     kept_images, kept_captions, kept_values = _highest(parts, most)
     compared, control = len(kept_values), None
@@ -512,11 +511,11 @@ def held_out_similarity(
     chances = random_stream(seed, "left-out caption").random(len(references))
     held_out: dict[int, str] = {}
     for row, texts in enumerate(captions):
-        chosen, others = texts[int(chances[row] * len(texts))] if texts else "", references[row].copy()
-        if chosen in others:
-            others.remove(chosen)
+        text, others = texts[int(chances[row] * len(texts))] if texts else "", references[row].copy()
+        if text in others:
+            others.remove(text)
         if texts and others:
-            held_out[row], references[row] = chosen, others
+            held_out[row], references[row] = text, others
     if not held_out:
         return np.empty(0, np.float32)
     prepared = similarity.prepare(references, list(held_out.values()), progress=progress, threads=threads)

@@ -27,11 +27,11 @@ HASH_BITS = 192
 _SIDE, _LOW = 32, 8
 
 
-def unit_vectors(vectors: Embeddings | Array, what: str = "vectors") -> Array:
+def unit_vectors(vectors: Embeddings | Array, name: str = "vectors") -> Array:
     """Vectors of length 1 in float64; vectors of zeros stay."""
     if isinstance(vectors, Embeddings):
         if vectors.variance is not None:
-            raise UsageError(f"{what} are distributions", fix="pass their means as plain vectors")
+            raise UsageError(f"{name} are distributions", fix="pass their means as plain vectors")
         vectors = vectors.vectors
     array = np.asarray(vectors, np.float64)
     length = np.sqrt((array * array).sum(axis=-1, keepdims=True))
@@ -93,8 +93,8 @@ class NearDuplicates:
     def among(self, image: int, others: Iterable[int]) -> tuple[int, DuplicateEvidence] | None:
         """The first of ``others`` that is the same picture as ``image``, in ascending order; None if there is none."""
         duplicates = self._duplicates.get(image, {})
-        chosen = duplicates.keys() & (others if isinstance(others, (set, frozenset)) else set(others))
-        return (min(chosen), duplicates[min(chosen)]) if chosen else None
+        matches = duplicates.keys() & (others if isinstance(others, (set, frozenset)) else set(others))
+        return (min(matches), duplicates[min(matches)]) if matches else None
 
     def pairs(self) -> Iterator[tuple[int, int, DuplicateEvidence]]:
         """Every pair once, the lower row first, in ascending order."""

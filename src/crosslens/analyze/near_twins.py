@@ -84,8 +84,8 @@ def find_twins(dataset: Dataset) -> list[Twins]:
     for first, second in sorted(pairs):
         aligned = _aligned(of_image[first], of_image[second], words)
         if aligned:
-            said = (table[row][name] for name in columns for row in (first, second))
-            fact = next((value for value in said if value), None) or _fact_of(aligned, words)
+            column_facts = (table[row][name] for name in columns for row in (first, second))
+            fact = next((value for value in column_facts if value), None) or _fact_of(aligned, words)
             twins.append(Twins(_FACTS.get(fact, fact), (first, second), aligned))
     return twins
 
@@ -96,9 +96,9 @@ def named_images(dataset: Dataset) -> dict[int, int]:
     for values in dataset.images.iter_columns():
         if values.name == "image" or values.dtype != pl.String or not set(values.drop_nulls()) <= set(rows):
             continue
-        others = {row: rows[value] for row, value in enumerate(values) if value is not None and rows[value] != row}
-        if others:
-            return others
+        other_rows = {row: rows[value] for row, value in enumerate(values) if value is not None and rows[value] != row}
+        if other_rows:
+            return other_rows
     return {}
 
 
@@ -150,11 +150,11 @@ def _aligned(first: list[int], second: list[int], words: list[tuple[str, ...]]) 
     if len(first) == len(second):
         pairs = list(zip(first, second, strict=True))  # written in the same order
     else:
-        pairs, used = [], set[int]()
+        pairs, paired = [], set[int]()
         for _, a, b in sorted((distance(a, b), a, b) for a in first for b in second):
-            if not {a, b} & used:
+            if not {a, b} & paired:
                 pairs.append((a, b))
-                used |= {a, b}
+                paired |= {a, b}
     return tuple(pair for pair in pairs if words[pair[0]] != words[pair[1]])
 
 
@@ -208,11 +208,11 @@ def quoted_change(first: str, second: str) -> tuple[str, str]:
 def changed_sentence(mine: str, theirs: str) -> str:
     """``: “below”, not “above”``; nothing where more than a few words differ, or some are only in one of the texts."""
     spans = changed_words(mine, theirs)
-    asked, instead = quoted_change(mine, theirs)
+    old, new = quoted_change(mine, theirs)
     one_sided = any(not (before.strip() and after.strip()) for before, after in spans)
-    if one_sided or not asked or not instead or max(len(asked.split()), len(instead.split())) > _MOST_CHANGED:
+    if one_sided or not old or not new or max(len(old.split()), len(new.split())) > _MOST_CHANGED:
         return ""
-    return f": “{instead}”, not “{asked}”"
+    return f": “{new}”, not “{old}”"
 
 
 class RelatedPictures:
@@ -235,14 +235,14 @@ class RelatedPictures:
         rows, captions = self.dataset.image_rows, self.dataset.caption_rows
         right, retrieved = rows[row["ground_truth"]], rows[row["retrieved"]]
         if (right, retrieved) in self.twins:
-            fact, other = self.twins[right, retrieved]
-            asked = {theirs: mine for mine, theirs in other.items()}.get(captions[row["item"]]) if by_images else None
-            asked = asked if by_images else captions[row["query"]]
-            what = "caption" if by_images else "picture"
-            said = ""
-            if asked in other:
-                said = changed_sentence(self.dataset.texts[asked], self.dataset.texts[other[asked]])
-            return TWIN, fact, f"The {what} that came first differs in {fact}{said}."
+            fact, pairs = self.twins[right, retrieved]
+            query = {theirs: mine for mine, theirs in pairs.items()}.get(captions[row["item"]]) if by_images else None
+            query = query if by_images else captions[row["query"]]
+            noun = "caption" if by_images else "picture"
+            sentence = ""
+            if query in pairs:
+                sentence = changed_sentence(self.dataset.texts[query], self.dataset.texts[pairs[query]])
+            return TWIN, fact, f"The {noun} that came first differs in {fact}{sentence}."
         if right != retrieved and self.origin.get(right, right) == self.origin.get(retrieved, retrieved):
             column = next((name for name in ("changed", "fact") if name in self.dataset.images.columns), None)
             facts = [] if column is None else [self.dataset.images[column][image] for image in (right, retrieved)]
@@ -252,7 +252,7 @@ class RelatedPictures:
         return "", "", ""
 
 
-class AskedPair(NamedTuple):
+class CaptionPair(NamedTuple):
     """Both captions of a pair of pictures, each with its own picture, and by how much that scores above the other."""
 
     images: tuple[str, str]
@@ -295,7 +295,7 @@ class TwinOutcome:
     """Of the caption pairs of one fact: how often each gets its own picture, both the same one, or each other's.
 
     ``pairs`` are pairs of pictures; ``weight`` is the share of all caption queries that get the other picture;
-    ``asked`` are the caption pairs, those that say most about the fact first.
+    ``caption_pairs`` begins with those that say most about the fact first.
     """
 
     fact: str
@@ -305,7 +305,7 @@ class TwinOutcome:
     same: Estimate
     swapped: Estimate
     weight: float
-    asked: tuple[AskedPair, ...] = ()
+    caption_pairs: tuple[CaptionPair, ...] = ()
 
     @property
     def shares(self) -> dict[str, Estimate]:
@@ -317,13 +317,13 @@ class TwinOutcome:
         return self.pairs >= _FEWEST_PAIRS and self.own.high <= CHANCE + STATED_SIZE
 
     def observation(self) -> Observation:
-        own = Figure(self.own.mean, *self.own.interval, scale=100, digits=0, unit=" %")
-        same = own.write(self.same.mean)
-        words = {"n": f"{self.pairs:,}", "fact": self.fact, "own": own, "same": same}
+        own_share = Figure(self.own.mean, *self.own.interval, scale=100, digits=0, unit=" %")
+        same = own_share.write(self.same.mean)
+        words = {"n": f"{self.pairs:,}", "fact": self.fact, "own": own_share, "same": same}
         effect = Effect.of("pairs", self.own.mean, *self.own.interval)
         wrong = {
             (pair.queries[side], pair.images[1 - side])
-            for pair in self.asked for side in (0, 1) if pair.margins[side] <= 0
+            for pair in self.caption_pairs for side in (0, 1) if pair.margins[side] <= 0
         }  # fmt: skip
         evidence = [{"query": query, "item": item} for query, item in sorted(wrong)]
         return Observation(
@@ -332,11 +332,11 @@ class TwinOutcome:
 
     def bar(self) -> PairedBar:
         """How often each outcome occurred, an example, and the pairs behind each."""
-        by_outcome = {name: [pair for pair in self.asked if pair.outcome == name] for name in self.shares}
+        by_outcome = {name: [pair for pair in self.caption_pairs if pair.outcome == name] for name in self.shares}
         counts = tuple(map(len, by_outcome.values()))
         # The pair that shows the fact with the fewest words; those behind the bar are of different pictures.
-        example = min(self.asked, key=lambda pair: (len("".join(quoted_change(*pair.texts))), pair.queries))
-        failed = {pair.images: pair for pair in reversed(self.asked) if pair.outcome != "own"}
+        example = min(self.caption_pairs, key=lambda pair: (len("".join(quoted_change(*pair.texts))), pair.queries))
+        failed = {pair.images: pair for pair in reversed(self.caption_pairs) if pair.outcome != "own"}
         cards = tuple(pair.card() for pair in list(failed.values())[: -_MOST_CARDS - 1 : -1])
         lists = [
             EvidenceList(
@@ -375,8 +375,8 @@ class NearTwins(Presented):
         """What the bars show, as a heading."""
         blind = [fact.fact for fact in self.facts if fact.blind]
         if blind:
-            others = f" and {len(blind) - _MOST_FACTS} more" if len(blind) > _MOST_FACTS else ""
-            return f"The model cannot tell apart pictures that differ in {' or '.join(blind[:_MOST_FACTS])}{others}"
+            more = f" and {len(blind) - _MOST_FACTS} more" if len(blind) > _MOST_FACTS else ""
+            return f"The model cannot tell apart pictures that differ in {' or '.join(blind[:_MOST_FACTS])}{more}"
         worst = self.facts[0]
         share = f"get their own picture in {Figure.share(worst.own.mean)} of the pairs"
         if worst.own.low > 1 - CHANCE:
@@ -387,13 +387,13 @@ class NearTwins(Presented):
         if not self.facts:
             yield Section(self.title, (Text(("No two images have captions that differ in one fact.",), note=True),))
             return
-        about = (
+        intro = (
             "Of both captions of a pair, between its two pictures alone: each its own, both the same one, or each the "
             "other's. Behind a bar: how often each gets its own, with the 95 % interval over pairs of pictures; coin "
             f"flips reach {Figure.share(CHANCE)}."
         )
         bars = PairedBars(
-            title=self.title, about=about, levels=_LEVELS, rows=tuple(fact.bar() for fact in self.facts), chance=CHANCE,
+            title=self.title, about=intro, levels=_LEVELS, rows=tuple(fact.bar() for fact in self.facts), chance=CHANCE,
             chance_words="coin flips", heading="differ in", measure="both their own", noun="pairs of captions",
         )  # fmt: skip
         yield Section(self.claim, (bars,), target="twins")
@@ -414,7 +414,7 @@ def look_at_twins(subject: Subject) -> NearTwins:
     scorer = scorer_of(subject.images, subject.captions, subject.score)
     clusters = _clusters(twins, len(subject.dataset.image_ids))
     image_ids, caption_ids, texts = subject.dataset.image_ids, subject.dataset.caption_ids, subject.dataset.texts
-    asked = max(int(np.isfinite(subject.caption_hits).sum()), 1)
+    queries = max(int(np.isfinite(subject.caption_hits).sum()), 1)
     by_fact: dict[str, list[int]] = defaultdict(list)
     for number, pair in enumerate(twins):
         by_fact[pair.fact].append(number)
@@ -424,24 +424,24 @@ def look_at_twins(subject: Subject) -> NearTwins:
         first, second, *captions, number = np.array(rows, np.int64).T
         sides = (first, second, captions[0]), (second, first, captions[1])
         margins = [scorer.exact(mine, caption) - scorer.exact(other, caption) for mine, other, caption in sides]
-        own, swapped = (margins[0] > 0) & (margins[1] > 0), (margins[0] < 0) & (margins[1] < 0)
+        hits, swapped = (margins[0] > 0) & (margins[1] > 0), (margins[0] < 0) & (margins[1] < 0)
         weights = 1 / np.bincount(number)[number]  # each pair of pictures counts once
         groups = np.unique(clusters[number], return_inverse=True)[1]
         total = np.bincount(groups, weights)
         own_share, same, swaps = (
-            share_of_sums(np.bincount(groups, weights * part), total) for part in (own, ~(own | swapped), swapped)
+            share_of_sums(np.bincount(groups, weights * part), total) for part in (hits, ~(hits | swapped), swapped)
         )
         lost = {int(query) for margin, (_, _, caption) in zip(margins, sides, strict=True)
                 for query in caption[margin <= 0]}  # fmt: skip
         pairs = tuple(
-            AskedPair(
+            CaptionPair(
                 (image_ids[left], image_ids[right]), (caption_ids[mine], caption_ids[theirs]),
                 (texts[mine], texts[theirs]), (float(before), float(after)),
             )
             for (left, right, mine, theirs, _), before, after in zip(rows, *margins, strict=True)
         )  # fmt: skip
         pairs = tuple(sorted(pairs, key=lambda pair: (min(pair.margins), pair.queries)))
-        facts.append(TwinOutcome(fact, len(numbers), len(rows), own_share, same, swaps, len(lost) / asked, pairs))
+        facts.append(TwinOutcome(fact, len(numbers), len(rows), own_share, same, swaps, len(lost) / queries, pairs))
     return NearTwins(tuple(sorted(facts, key=lambda outcome: (outcome.own.mean, -outcome.pairs, outcome.fact))))
 
 
@@ -473,10 +473,10 @@ def plant_equal_twins(subject: Subject, strength: float, stream: np.random.Gener
     pairs = usual[int(stream.integers(len(usual)))]
     values: FloatArray = np.array(subject.captions.vectors, np.float64)
     for number in stream.permutation(len(pairs))[: round(strength * len(pairs))]:
-        for both in map(list, pairs[number].captions):
-            length = np.linalg.norm(values[both], axis=1).mean()
-            mean = values[both].sum(axis=0)
+        for rows in map(list, pairs[number].captions):
+            length = np.linalg.norm(values[rows], axis=1).mean()
+            mean = values[rows].sum(axis=0)
             mean *= length / max(float(np.linalg.norm(mean)), 1e-9)
-            values[both] = mean + 0.02 * length * stream.standard_normal((2, len(mean))) / len(mean) ** 0.5
-    captions = (row for pair in pairs for both in pair.captions for row in both)
+            values[rows] = mean + 0.02 * length * stream.standard_normal((2, len(mean))) / len(mean) ** 0.5
+    captions = (row for pair in pairs for rows in pair.captions for row in rows)
     return Planted.at(subject.with_vectors(captions=values.astype(np.float32)), captions=captions)

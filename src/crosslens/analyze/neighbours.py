@@ -163,14 +163,14 @@ class _Request(NamedTuple):
             size = max(1, min(size, -(-len(rows) // (_PARTS_PER_SLOT * engine.slots()))))
         parts = [rows[start : start + size] for start in range(0, len(rows), size)]
         per_part = -(-(self.items.shape[0] // self.several) // (self.tile or TILE))
-        with stage(shown_progress(self.progress), "nearest items", len(parts) * per_part) as shown:
+        with stage(shown_progress(self.progress), "nearest items", len(parts) * per_part) as bar:
             # Here a part moves the bar as it goes on, elsewhere when it is done.
-            done = (lambda part: shown.advance(per_part)) if engine.distributed else None
-            request = self._replace(progress=None if engine.distributed else shown)
+            done = (lambda part: bar.advance(per_part)) if engine.distributed else None
+            request = self._replace(progress=None if engine.distributed else bar)
             lists = engine.run(_nearest, request, parts, size=16 * size * self.depth, done=done)
             start = 0
-            for part, (listed, cosines) in zip(parts, lists, strict=True):
-                self._keep(part, listed, cosines, result, slice(start, start + len(part)))
+            for part, (items, cosines) in zip(parts, lists, strict=True):
+                self._keep(part, items, cosines, result, slice(start, start + len(part)))
                 start += len(part)
         return result
 
@@ -181,18 +181,18 @@ class _Request(NamedTuple):
         index = build_index(self.items, settings, progress)
         result = Neighbours(np.empty((n, self.k), np.int64), np.empty((n, self.k)))
         starts, short = range(0, n, _QUERIES), np.zeros(n, bool)
-        with stage(progress, "approximate search", len(starts)) as shown:
+        with stage(progress, "approximate search", len(starts)) as bar:
             for start in starts:
                 rows = np.arange(start, min(start + _QUERIES, n))
-                listed = np.asarray(index.search(self.queries.unit(rows), self.depth)[1], np.int64)
-                short[rows] = (listed < 0).any(axis=1)  # -1 where the index knows no more
+                items = np.asarray(index.search(self.queries.unit(rows), self.depth)[1], np.int64)
+                short[rows] = (items < 0).any(axis=1)  # -1 where the index knows no more
                 queries = np.repeat(np.arange(len(rows)), self.depth)
-                exact = Cosines(self.queries, rows, self.items).exact(queries, listed.reshape(-1))
-                cosines = exact.reshape(listed.shape)
-                order = np.lexsort((listed, -cosines))
-                listed, cosines = (np.take_along_axis(a, order, 1) for a in (listed, cosines))
-                self._keep(rows, listed, cosines, result, slice(start, start + len(rows)))
-                shown.advance()
+                exact = Cosines(self.queries, rows, self.items).exact(queries, items.reshape(-1))
+                cosines = exact.reshape(items.shape)
+                order = np.lexsort((items, -cosines))
+                items, cosines = (np.take_along_axis(a, order, 1) for a in (items, cosines))
+                self._keep(rows, items, cosines, result, slice(start, start + len(rows)))
+                bar.advance()
         if short.any():  # the lists that were looked at hold too few items
             whole = self.exact(np.flatnonzero(short))
             result.items[short], result.cosines[short] = whole.items, whole.cosines
@@ -202,15 +202,15 @@ class _Request(NamedTuple):
         true = result.cosines[sample] >= self.exact(sample).cosines[:, -1:]
         return result._replace(recall=float(true.mean()) if n else None)
 
-    def _keep(self, rows: Array, listed: Array, cosines: Array, result: Neighbours, part: slice) -> None:
+    def _keep(self, rows: Array, items: Array, cosines: Array, result: Neighbours, part: slice) -> None:
         """Store the first ``k`` items of each list that count."""
-        kept = np.argsort(listed == self.hidden[rows, None], axis=1, kind="stable")[:, : self.k]
-        result.items[part], result.cosines[part] = (np.take_along_axis(a, kept, 1) for a in (listed, cosines))
+        order = np.argsort(items == self.hidden[rows, None], axis=1, kind="stable")[:, : self.k]
+        result.items[part], result.cosines[part] = (np.take_along_axis(a, order, 1) for a in (items, cosines))
 
 
-def _checked(vectors: Embeddings | Array, what: str) -> VectorBlocks:
+def _checked(vectors: Embeddings | Array, name: str) -> VectorBlocks:
     if isinstance(vectors, Embeddings):
         if vectors.variance is not None:
-            raise UsageError(f"{what} are distributions", fix="pass their means as plain vectors")
+            raise UsageError(f"{name} are distributions", fix="pass their means as plain vectors")
         return vectors.source
-    return as_blocks(check_vectors(vectors, what))
+    return as_blocks(check_vectors(vectors, name))

@@ -65,7 +65,7 @@ class ImageCaptionPairs:
     captions: IntArray
 
     @staticmethod
-    def own(dataset: Dataset) -> ImageCaptionPairs:
+    def of_captions(dataset: Dataset) -> ImageCaptionPairs:
         """Every caption with its own image."""
         return ImageCaptionPairs(dataset, dataset.caption_image, np.arange(len(dataset.caption_ids)))
 
@@ -80,7 +80,7 @@ class ImageCaptionPairs:
         return len(self.images)
 
     @property
-    def named(self) -> list[tuple[str, str]]:
+    def ids(self) -> list[tuple[str, str]]:
         """The ids of every pair's image and caption."""
         ids = self.dataset.image_ids, self.dataset.caption_ids
         return [(ids[0][image], ids[1][caption]) for image, caption in zip(self.images, self.captions, strict=True)]
@@ -118,9 +118,9 @@ class ImageCaptionPairs:
         """The scores of a model that takes a picture and a text together; every picture must be readable."""
         folder, keywords = options.image_folder, options.stream(progress, unasked_cache=False)
         stage = SecondStage.over(self.dataset, scorer, image_folder=folder, **keywords)
-        return np.asarray(stage.score(self.named, progress), np.float64)
+        return np.asarray(stage.score(self.ids, progress), np.float64)
 
-    def from_similarity(self, phi: Phi, threads: int | None = None, progress: Progress | None = None) -> FloatArray:
+    def from_similarity(self, phi: Phi, progress: Progress | None = None) -> FloatArray:
         """φ of every caption against the image's other captions; NaN where there is no other one.
 
         The caption itself is not among its references, or φ would find it there. A matrix is taken as it is.
@@ -134,12 +134,12 @@ class ImageCaptionPairs:
             [texts[other] for other in captions_of[image] if other != caption]
             for image, caption in zip(self.images.tolist(), self.captions.tolist(), strict=True)
         ]
-        known = np.flatnonzero([bool(references) for references in others])
+        rows = np.flatnonzero([bool(references) for references in others])
         scores = np.full(len(self), np.nan)
-        if len(known):
-            captions = [texts[self.captions[row]] for row in known]
-            prepared = similarity.prepare([others[row] for row in known], captions, progress=progress, threads=threads)
-            scores[known] = prepared.pairs(np.arange(len(known)), np.arange(len(known)))
+        if len(rows):
+            captions = [texts[self.captions[row]] for row in rows]
+            prepared = similarity.prepare([others[row] for row in rows], captions, progress=progress)
+            scores[rows] = prepared.pairs(np.arange(len(rows)), np.arange(len(rows)))
         return scores
 
     def from_matrix(self, scores: Any, model: str = "the model", *, finite: bool = False) -> FloatArray:
@@ -181,7 +181,7 @@ class ImageCaptionPairs:
     def _require(self, valid: Any, values: FloatArray, model: str) -> None:
         if not valid.all():
             row = int(np.argmin(valid))
-            image, caption = self.named[row]
+            image, caption = self.ids[row]
             more = f" (and {int((~valid).sum()) - 1:,} more)" if (~valid).sum() > 1 else ""
             problem = f"{model} scores image {image!r} and caption {caption!r} as {values[row]}{more}"
             raise InputError(problem, expected="finite scores", fix="find out why the model gave NaN or infinity")
@@ -198,12 +198,12 @@ class ImageCaptionPairs:
         """
         captions = check_ids(frame["caption"].to_list(), "caption", row_name)
         images: Sequence[str | None] = [None] * len(captions)
-        keys: list[tuple[str | None, str]] = [*self.named]
+        keys: list[tuple[str | None, str]] = [*self.ids]
         if "image" in frame.columns:
             images = spelled_as(self.dataset.image_ids, check_ids(frame["image"].to_list(), "image", row_name))
         else:
             keys = [(None, caption) for _, caption in keys]
-        known = set(keys)
+        case_pairs = set(keys)
         scores: dict[tuple[str | None, str], float] = {}
         for row, (image, caption) in enumerate(zip(images, captions, strict=True)):
             value = frame["score"][row]
@@ -216,12 +216,12 @@ class ImageCaptionPairs:
                     f"the score is {value!r}", row=row_name(row), expected="a finite number; whole ones up to 2⁵³",
                     fix="score this pair again",
                 )  # fmt: skip
-            named = f"caption {caption!r}" + (f" and image {image!r}" if image is not None else "")
-            if strict and (image, caption) not in known:
-                problem, fix = f"{named} are in no case together", "correct or remove the row"
+            pair = f"caption {caption!r}" + (f" and image {image!r}" if image is not None else "")
+            if strict and (image, caption) not in case_pairs:
+                problem, fix = f"{pair} are in no case together", "correct or remove the row"
                 raise InputError(problem, row=row_name(row), expected="pairs of one case", fix=fix)
             if (image, caption) in scores:
-                problem, fix = f"a second score of {named}", "keep one of the two"
+                problem, fix = f"a second score of {pair}", "keep one of the two"
                 raise InputError(problem, row=row_name(row), expected="one score per pair", fix=fix)
             scores[image, caption] = score
         return np.array([scores.get(key, np.nan) for key in keys], np.float64)
@@ -261,8 +261,8 @@ def check_table_file(path: str | Path, endings: Sequence[str] = (".parquet", ".c
     """The ending of a table's file; raises for one that cannot be written."""
     suffix = format_suffix(Path(path))
     if suffix not in endings:
-        known = f"{', '.join(endings[:-1])} or {endings[-1]}"
-        raise UsageError(f"{path} is neither {' nor '.join(endings)}", fix=f"end the name in {known}", option="output")
+        ending = f"{', '.join(endings[:-1])} or {endings[-1]}"
+        raise UsageError(f"{path} is neither {' nor '.join(endings)}", fix=f"end the name in {ending}", option="output")
     return suffix
 
 
@@ -286,7 +286,7 @@ def write_table(
 
 def exact_scores(images: Embeddings, captions: Embeddings, name: str, rows: IntArray, columns: IntArray) -> FloatArray:
     """The score of each pair of positions; NaN where one is −1."""
-    known = (rows >= 0) & (columns >= 0)
+    present = (rows >= 0) & (columns >= 0)
     scores = np.full(len(rows), np.nan)
-    scores[known] = scorer_of(images, captions, name).exact(rows[known], columns[known])
+    scores[present] = scorer_of(images, captions, name).exact(rows[present], columns[present])
     return scores

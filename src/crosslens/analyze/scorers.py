@@ -81,36 +81,36 @@ def _members(result: ScorerComparison) -> dict[str, Any]:
 
 def _scatters(result: ScorerComparison) -> tuple[Scatter, ...]:
     """One scorer against the other, and Bland–Altman by rank."""
-    drawn = np.zeros(len(result), np.bool_)
-    drawn[random_stream(0, "dots").permutation(len(result))[:_MOST_DOTS]] = True
+    dots = np.zeros(len(result), np.bool_)
+    dots[random_stream(0, "dots").permutation(len(result))[:_MOST_DOTS]] = True
     first, second = result.scores(result.first), result.scores(result.second)
     ranks = rescaled(first, "rank"), rescaled(second, "rank")
-    fewer = f", {int(drawn.sum()):,} of them drawn" if not drawn.all() else ""
-    about = f"{format_count(len(result), 'pair')}{fewer}"
+    fewer = f", {int(dots.sum()):,} of them drawn" if not dots.all() else ""
+    subtitle = f"{format_count(len(result), 'pair')}{fewer}"
     agreement = result.agreement["rank"]
-    ends = [float(end((ranks[0] + ranks[1])[drawn] / 2)) for end in (np.min, np.max)]
+    ends = [float(end((ranks[0] + ranks[1])[dots] / 2)) for end in (np.min, np.max)]
     trends = (("mean", agreement.mean), ("lower limit", agreement.lower), ("upper limit", agreement.upper))
     return (
         Scatter(
-            title=f"{result.first} and {result.second}", about=about, axis=result.first, up=result.second,
-            clouds=_clouds(result, first, second, drawn),
+            title=f"{result.first} and {result.second}", about=subtitle, axis=result.first, up=result.second,
+            clouds=_clouds(result, first, second, dots),
         ),
         Scatter(
-            title=f"Bland–Altman, {SCALE_WORDS['rank']}", about=f"{about}; lines: mean ± 1.96 standard deviations",
+            title=f"Bland–Altman, {SCALE_WORDS['rank']}", about=f"{subtitle}; lines: mean ± 1.96 standard deviations",
             axis="mean of the two", up=f"{result.second} − {result.first}",
-            clouds=_clouds(result, (ranks[0] + ranks[1]) / 2, ranks[1] - ranks[0], drawn),
+            clouds=_clouds(result, (ranks[0] + ranks[1]) / 2, ranks[1] - ranks[0], dots),
             trends=tuple(Cloud(name, tuple((end, line.mean) for end in ends)) for name, line in trends),
         ),
     )  # fmt: skip
 
 
-def _clouds(result: ScorerComparison, across: Any, up: Any, drawn: Any) -> tuple[Cloud, ...]:
+def _clouds(result: ScorerComparison, across: Any, up: Any, dots: Any) -> tuple[Cloud, ...]:
     captions = result.table["caption"].to_numpy()
     clouds = []
     for name, members in _members(result).items():
-        shown = members & drawn
-        points = zip(across[shown].tolist(), up[shown].tolist(), strict=True)
-        clouds.append(Cloud(name, tuple(points), tuple(map(str, captions[shown]))))
+        visible = members & dots
+        points = zip(across[visible].tolist(), up[visible].tolist(), strict=True)
+        clouds.append(Cloud(name, tuple(points), tuple(map(str, captions[visible]))))
     return tuple(clouds)
 
 
@@ -163,8 +163,8 @@ class ScorerComparison(Presented):
         for scorer in (self.first, self.second):
             scores = self.scores(scorer)
             samples = {name: scores[members] for name, members in _members(self).items()}
-            about, steps = "percent of pairs by score", value_steps([scores])
-            charts.append(distribution_lines(scorer, "score", samples, steps, about=about))
+            subtitle, steps = "percent of pairs by score", value_steps([scores])
+            charts.append(distribution_lines(scorer, "score", samples, steps, about=subtitle))
         header = ("scorer", self.column or "pairs of", "pairs", "mean", "sd", "25%", "median", "75%")
         names = ("mean", "sd", "lower_quartile", "median", "upper_quartile")
         rows = tuple(
@@ -269,8 +269,8 @@ def compare_scorers(
     """
     if len(scores) != 2:
         raise UsageError(f"{len(scores)} scorers", fix="name exactly two scorers", option="scores")
-    pairs = ImageCaptionPairs.own(dataset)
-    values = {name: pairs.from_given(given, name, missing=True) for name, given in scores.items()}
+    pairs = ImageCaptionPairs.of_captions(dataset)
+    values = {name: pairs.from_given(model_scores, name, missing=True) for name, model_scores in scores.items()}
     scored = np.flatnonzero(np.isfinite(np.stack(list(values.values()))).all(axis=0))
     if len(scored) < 2:
         raise InputError(
@@ -296,11 +296,11 @@ def compare_scorers(
         }
     )
     first_name, second_name = scores
-    both = {first_name: first, second_name: second}
+    columns = {first_name: first, second_name: second}
     distributions = [
         (name, part, len(sample), sample.mean(), sample.std(ddof=1) if len(sample) > 1 else np.nan,
          *np.quantile(sample, [0, 0.25, 0.5, 0.75, 1]))
-        for name, column in both.items()
+        for name, column in columns.items()
         for part, rows in parts.items()
         if len(sample := column[rows])
     ]  # fmt: skip
@@ -331,13 +331,13 @@ def _labels(
     """The category of every scored pair, those that occur, and their column."""
     if categories is None:
         return np.full(len(scored), "", object), (), ""
-    known = categories if isinstance(categories, Categories) else Categories.of(categories, by)
-    codes = known.of_dataset(dataset)[scored]
+    grouping = categories if isinstance(categories, Categories) else Categories.of(categories, by)
+    codes = grouping.of_dataset(dataset)[scored]
     if (codes < 0).all():
         raise InputError(
-            f"no caption of {dataset.name!r} has a {known.column}",
+            f"no caption of {dataset.name!r} has a {grouping.column}",
             expected="a table with the ids of this dataset",
             fix="name the table that belongs to this dataset",
         )
-    labels = np.array([*known.names, NO_CATEGORY], object)[codes]  # −1 is the last
-    return labels, tuple(name for name in known.shown(codes) if (labels == name).any()), known.column
+    labels = np.array([*grouping.names, NO_CATEGORY], object)[codes]  # −1 is the last
+    return labels, tuple(name for name in grouping.names_in(codes) if (labels == name).any()), grouping.column

@@ -88,8 +88,8 @@ def _hits(ranking: Ranking | None, ids: Sequence[str]) -> Array:
     if ranking is not None:
         rows = {query: row for row, query in enumerate(ids)}
         first = (ranking.above == 0) & (ranking.tied_before == 0)
-        asked = np.array([rows[query] for query in ranking.query_ids], np.int64)
-        hits[asked] = np.where(ranking.relevant_counts > 0, np.bincount(ranking.rows, first, len(asked)) > 0, np.nan)
+        at = np.array([rows[query] for query in ranking.query_ids], np.int64)
+        hits[at] = np.where(ranking.relevant_counts > 0, np.bincount(ranking.rows, first, len(at)) > 0, np.nan)
     return hits
 
 

@@ -162,9 +162,9 @@ class _Permutations:
         from scipy.sparse import csr_array, vstack
 
         sides = {direction: outcomes.by_image(direction) for direction in _QUERIES}
-        asked = np.flatnonzero(sides[TEXT_TO_IMAGE][1] + sides[IMAGE_TO_TEXT][1])
+        image_rows = np.flatnonzero(sides[TEXT_TO_IMAGE][1] + sides[IMAGE_TO_TEXT][1])
         self._size = len(groups)
-        self._strata = np.zeros(len(asked), np.int64) if strata is None else strata[asked]
+        self._strata = np.zeros(len(image_rows), np.int64) if strata is None else strata[image_rows]
 
         def matrix(numbers: Sequence[int], rows: IntArray) -> Any:
             return vstack([csr_array(np.isin(rows, groups[n].rows)[None].astype(float)) for n in numbers])
@@ -173,22 +173,22 @@ class _Permutations:
         for direction, (sums, counts) in sides.items():
             numbers = [n for n, group in enumerate(groups) if group.of_images and group.direction == direction]
             if numbers:
-                self._of_images.append((numbers, matrix(numbers, asked), sums[asked], counts[asked]))
+                self._of_images.append((numbers, matrix(numbers, image_rows), sums[image_rows], counts[image_rows]))
         self._of_captions = [n for n, group in enumerate(groups) if not group.of_images]
         self._blocks: list[tuple[IntArray, FloatArray]] = []
         if self._of_captions:  # captions in blocks of images with as many captions, of one stratum: images × captions
-            counts = sides[TEXT_TO_IMAGE][1][asked].astype(np.int64)
+            counts = sides[TEXT_TO_IMAGE][1][image_rows].astype(np.int64)
             rows = np.flatnonzero(np.isfinite(outcomes.captions))
-            owners = np.searchsorted(asked, outcomes.owner[rows])
+            owners = np.searchsorted(image_rows, outcomes.owner[rows])
             order = np.lexsort([rows, owners, self._strata[owners], counts[owners]])
             rows, owners = rows[order], owners[order]
             self._matrix = matrix(self._of_captions, rows)
             alike = np.flatnonzero(np.diff(counts[owners]) | np.diff(self._strata[owners])) + 1
             for block in np.split(np.arange(len(rows)), alike):
-                each = counts[owners[block[0]]]
-                self._blocks.append((owners[block[::each]], outcomes.captions[rows[block]].reshape(-1, each)))
+                width = counts[owners[block[0]]]
+                self._blocks.append((owners[block[::width]], outcomes.captions[rows[block]].reshape(-1, width)))
 
-    def seen(self) -> FloatArray:
+    def observed(self) -> FloatArray:
         blocks = [hits.ravel()[None] for _, hits in self._blocks]
         return np.asarray(self._deficits(np.arange(len(self._strata))[None], blocks)[0])
 
@@ -201,11 +201,11 @@ class _Permutations:
         )
         blocks = []
         for owners, hits in self._blocks:
-            each = hits.shape[1]
+            width = hits.shape[1]
             turned = np.hstack([hits, hits]).ravel()  # an image's captions change places in a circle
-            starts = np.argsort(keys[:, owners], axis=1) * (2 * each)
-            starts += stream.integers(0, each, starts.shape)
-            blocks.append(turned[starts[:, :, None] + np.arange(each)].reshape(draws, -1))
+            starts = np.argsort(keys[:, owners], axis=1) * (2 * width)
+            starts += stream.integers(0, width, starts.shape)
+            blocks.append(turned[starts[:, :, None] + np.arange(width)].reshape(draws, -1))
         return self._deficits(images, blocks)
 
     def _deficits(self, images: IntArray, blocks: Sequence[FloatArray]) -> FloatArray:
@@ -232,17 +232,17 @@ def _weakest(
     """The group with the largest deficit in its own standard deviations, and p of the search; None: nothing varies."""
     if not groups:
         return None
-    drawn = _Permutations(outcomes, groups, strata)
-    errors, seen = drawn.draw(stream, _PILOT).std(axis=0), drawn.seen()
+    sampler = _Permutations(outcomes, groups, strata)
+    errors, deficits = sampler.draw(stream, _PILOT).std(axis=0), sampler.observed()
     scale = np.where(errors > 1e-12, errors, np.inf)
     if np.isinf(scale).all():
         return None
-    top = int(np.argmax(seen / scale))
-    largest = seen[top] / scale[top]
+    top = int(np.argmax(deficits / scale))
+    largest = deficits[top] / scale[top]
     step = int(np.clip(_CELLS // max(len(outcomes.captions), 1), 10, _STEP))
     maxima = np.zeros(0)
     while len(maxima) < permutations:
-        part = (drawn.draw(stream, min(step, permutations - len(maxima))) / scale).max(axis=1)
+        part = (sampler.draw(stream, min(step, permutations - len(maxima))) / scale).max(axis=1)
         maxima = np.append(maxima, part)
         as_extreme = np.flatnonzero(maxima >= largest - 1e-9)
         if len(as_extreme) >= _ENOUGH:  # Besag and Clifford (1991): valid where drawing stops early
@@ -252,12 +252,12 @@ def _weakest(
         p = (1 + len(as_extreme)) / (1 + permutations)
     group, members = groups[top], outcomes.members(groups[top])
     hits, owner = outcomes.of(group.direction)
-    asked = np.isfinite(hits)
-    error = _error(hits[asked], members[asked], owner[asked])
+    valid = np.isfinite(hits)
+    error = _error(hits[valid], members[valid], owner[valid])
     critical = float(np.quantile(maxima, 1 - _LEVEL))  # the largest deficit that chance exceeds in 5 % of permutations
-    figures = _after_selection(float(seen[top]), float(errors[top]), error, critical)
+    figures = _after_selection(float(deficits[top]), float(errors[top]), error, critical)
     # It looks weak mostly because it was looked for; within strata, the group is given.
-    if strata is None and figures[0] < max(STATED_SIZE, seen[top] / 2):
+    if strata is None and figures[0] < max(STATED_SIZE, deficits[top] / 2):
         p = max(p, 0.5)
     ids = subject.dataset.image_ids if group.direction == IMAGE_TO_TEXT else subject.dataset.caption_ids
     same = [other for other in groups if other.direction == group.direction and other is not group]
@@ -265,12 +265,12 @@ def _weakest(
     every = subject.image_hits if group.direction == IMAGE_TO_TEXT else subject.caption_hits
     return WeakGroup(
         group, int(members.sum()), float(members.sum() / max(np.isfinite(every).sum(), 1)),
-        float(hits[asked & ~members].mean()), *figures, p,
+        float(hits[valid & ~members].mean()), *figures, p,
         tuple(ids[row] for row in np.flatnonzero(members & (hits == 0))), also,
     )  # fmt: skip
 
 
-def _after_selection(seen: float, null: float, error: float, critical: float) -> tuple[float, float, float]:
+def _after_selection(raw: float, null: float, error: float, critical: float) -> tuple[float, float, float]:
     """A deficit that is only said where it exceeds a limit: its median-unbiased estimate, and an interval.
 
     The error grows from ``null`` where there is no deficit to ``error`` at the one seen. The lower end is simultaneous
@@ -281,18 +281,18 @@ def _after_selection(seen: float, null: float, error: float, critical: float) ->
     from scipy.special import log_ndtr, ndtri
 
     def spread(deficit: float) -> float:
-        share = float(np.clip(deficit / seen, 0, 1)) if seen > 0 else 0.0
+        share = float(np.clip(deficit / raw, 0, 1)) if raw > 0 else 0.0
         return float(np.sqrt(max(null**2 + (error**2 - null**2) * share, 1e-12)))
 
     def excess(deficit: float) -> float:  # P(at least what was seen | it is said) − ½
-        limit = min(critical * null, seen)
-        chances = log_ndtr(np.array([deficit - seen, deficit - limit]) / spread(deficit))
+        limit = min(critical * null, raw)
+        chances = log_ndtr(np.array([deficit - raw, deficit - limit]) / spread(deficit))
         return float(np.exp(chances[0] - chances[1])) - 0.5
 
-    low = float(brentq(lambda deficit: (seen - deficit) / spread(deficit) - critical, seen - 20, seen + 1e-12))
-    high = min(seen + float(ndtri(1 - _LEVEL / 2)) * error, 1.0)
-    value = seen if excess(seen) <= 0 else low if excess(low) >= 0 else float(brentq(excess, low, seen))
-    return min(max(value, low), seen), max(low, -1.0), high
+    low = float(brentq(lambda deficit: (raw - deficit) / spread(deficit) - critical, raw - 20, raw + 1e-12))
+    high = min(raw + float(ndtri(1 - _LEVEL / 2)) * error, 1.0)
+    value = raw if excess(raw) <= 0 else low if excess(low) >= 0 else float(brentq(excess, low, raw))
+    return min(max(value, low), raw), max(low, -1.0), high
 
 
 def _error(values: FloatArray, inside: BoolArray, images: IntArray) -> float:
@@ -384,12 +384,12 @@ def _groups_of(subject: Subject) -> list[QueryGroup]:
 
 
 def _searchable(outcomes: _Outcomes, groups: Iterable[QueryGroup]) -> list[QueryGroup]:
-    asked = {direction: np.isfinite(outcomes.of(direction)[0]).sum() for direction in _QUERIES}
+    counts = {direction: np.isfinite(outcomes.of(direction)[0]).sum() for direction in _QUERIES}
 
     def fits(group: QueryGroup) -> bool:
         inside = outcomes.members(group)
         images = len(np.unique(outcomes.of(group.direction)[1][inside]))
-        return _FEWEST_QUERIES <= inside.sum() <= _LARGEST_SHARE * asked[group.direction] and images >= _FEWEST_IMAGES
+        return _FEWEST_QUERIES <= inside.sum() <= _LARGEST_SHARE * counts[group.direction] and images >= _FEWEST_IMAGES
 
     return [group for group in groups if fits(group)]
 
@@ -415,8 +415,8 @@ def object_areas(dataset: Dataset) -> dict[str, FloatArray]:
         sizes = dataset.images.select("image", pixels=pl.col("width").cast(pl.Float64) * pl.col("height"))
         boxes = boxes.join(sizes, on="image").with_columns(pl.col("area") / pl.col("pixels"))
     texts = dataset.captions.group_by("image").agg(words=pl.col("text").str.to_lowercase().str.join(" "))
-    named = pl.col("name").is_not_null() & pl.col("words").str.contains(pl.col("name").str.to_lowercase(), literal=True)
-    mentioned = boxes.join(texts, on="image").filter(named)
+    match = pl.col("name").is_not_null() & pl.col("words").str.contains(pl.col("name").str.to_lowercase(), literal=True)
+    mentioned = boxes.join(texts, on="image").filter(match)
     area, areas = pl.col("area"), {}
     for meaning, table, figure in (
         ("main", boxes, area.max()), ("mentioned", mentioned, area.max()), ("mean", boxes, area.mean())
@@ -465,11 +465,11 @@ class ObjectSizes(Presented):
 def look_at_object_sizes(subject: Subject, *, permutations: int = 3000) -> ObjectSizes:
     """Whether images whose objects are small are found less often, whatever their columns and number of objects are."""
     dataset, outcomes, groups = subject.dataset, _outcomes_of(subject), []
-    asked = outcomes.by_image(TEXT_TO_IMAGE)[1] + outcomes.by_image(IMAGE_TO_TEXT)[1] > 0
+    has_queries = outcomes.by_image(TEXT_TO_IMAGE)[1] + outcomes.by_image(IMAGE_TO_TEXT)[1] > 0
     limits: dict[str, float] = {}
-    boxed = np.zeros(len(asked), bool)
+    boxed = np.zeros(len(has_queries), bool)
     for meaning, areas in object_areas(dataset).items():
-        present = np.isfinite(areas) & asked
+        present = np.isfinite(areas) & has_queries
         if present.sum() < 3 * _FEWEST_QUERIES:
             continue
         low, limit, high = np.quantile(areas[present], [0.25, 1 / 3, 0.75])
@@ -585,10 +585,10 @@ def with_misses(subject: Subject, captions: IntArray, stream: np.random.Generato
     side = "images" if of_images else "captions"
     values = np.array(getattr(subject, side).vectors, np.float32)
     lengths = np.linalg.norm(values, axis=1, keepdims=True)
-    left, planted = captions, subject
+    hits, planted = captions, subject
     for scale in _NOISE:
-        left = left[planted.caption_hits[left] == 1]
-        rows = np.unique(subject.owner[left]) if of_images else left
+        hits = hits[planted.caption_hits[hits] == 1]
+        rows = np.unique(subject.owner[hits]) if of_images else hits
         if not len(rows):
             break
         noise = stream.standard_normal((len(rows), values.shape[1])) / values.shape[1] ** 0.5
@@ -608,18 +608,18 @@ def plant_weak_group(subject: Subject, strength: float, stream: np.random.Genera
     """A group of about 40 captions that are found less often; where no column has one, of a new column."""
     if not subject.has_vectors:
         return Planted(subject)
-    outcomes, asked = _outcomes_of(subject), np.isfinite(subject.caption_hits)
+    outcomes, is_query = _outcomes_of(subject), np.isfinite(subject.caption_hits)
     every = _searchable(outcomes, (group for group in _groups_of(subject) if group.direction == TEXT_TO_IMAGE))
-    most = max(100, asked.sum() // 10)
+    most = max(100, is_query.sum() // 10)
     usual = [inside for inside in map(outcomes.members, every) if 20 <= inside.sum() <= most]
     if usual:
         inside = usual[int(stream.integers(len(usual)))]
     else:
         images = subject.dataset.images
-        labels = stream.integers(0, max(3, int(asked.sum()) // 40), images.height)
+        labels = stream.integers(0, max(3, int(is_query.sum()) // 40), images.height)
         table = images.with_columns(pl.Series("part", [f"part {label}" for label in labels]))
         subject = replace(subject, dataset=replace(subject.dataset, images=table))
-        inside = asked & (labels[subject.owner] == 0)
+        inside = is_query & (labels[subject.owner] == 0)
     captions = np.flatnonzero(inside)
     hits = stream.permutation(captions[subject.caption_hits[captions] == 1])[: round(strength * len(captions))]
     return _spoilt(subject, captions, hits, stream, of_images=False)

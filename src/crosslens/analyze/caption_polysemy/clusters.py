@@ -107,7 +107,7 @@ def cluster_images(
     :func:`crosslens.polysemy`; the other options are those of :class:`ClusterOptions`.
     """
     ClusterOptions(min_cluster_size, umap_neighbours, purity_by)
-    _, right, looks = joint_vectors(dataset, images, captions, visual)
+    _, of_captions, looks = joint_vectors(dataset, images, captions, visual)
     categories: list[Any] = [None] * len(looks)
     if purity_by is not None:
         if purity_by not in dataset.images.columns:
@@ -129,28 +129,28 @@ def cluster_images(
         labels = HDBSCAN(min_cluster_size=min_cluster_size, copy=True).fit_predict(points)
         parts = [np.flatnonzero(labels == label) for label in range(labels.max(initial=-1) + 1)]
     groups = CaptionGroups.of(dataset.caption_image, len(looks))
-    measured = []
+    unnumbered = []
     with stage(progress, "measuring clusters", len(parts)):
         for rows in parts:
             owner, own_captions = groups.spread(rows)
             if len(own_captions) > _MOST_CAPTIONS:
                 random = random_stream(seed, "captions of a cluster", len(own_captions))
-                drawn = np.sort(random.choice(len(own_captions), _MOST_CAPTIONS, replace=False))
-                owner, own_captions = owner[drawn], own_captions[drawn]
-            diversity = caption_diversity(right, own_captions, rows[owner])
-            named = Counter(str(categories[row]) for row in rows if categories[row] is not None)
-            category = min(named, key=lambda name: (-named[name], name), default=None)
-            purity = float("nan") if category is None else named[category] / named.total()
+                sample = np.sort(random.choice(len(own_captions), _MOST_CAPTIONS, replace=False))
+                owner, own_captions = owner[sample], own_captions[sample]
+            diversity = caption_diversity(of_captions, own_captions, rows[owner])
+            category_counts = Counter(str(categories[row]) for row in rows if categories[row] is not None)
+            category = min(category_counts, key=lambda name: (-category_counts[name], name), default=None)
+            purity = float("nan") if category is None else category_counts[category] / category_counts.total()
             members, count = unit[rows], len(rows)
             order = rows[np.argsort(-(members @ members.mean(axis=0)), kind="stable")]
             # The mean cosine of two different ones, from the length of their sum: no matrix of all pairs. The squares
             # are fewer than the members where vectors of zeros are among them.
             cosines = float((members.sum(axis=0) ** 2).sum()) - float((members * members).sum())
             similarity = cosines / (count * (count - 1)) if count > 1 else float("nan")
-            measured.append(ImageCluster(0, tuple(order.tolist()), similarity, diversity, purity, category))
+            unnumbered.append(ImageCluster(0, tuple(order.tolist()), similarity, diversity, purity, category))
             progress.advance()
-    measured.sort(key=lambda cluster: (-np.nan_to_num(cluster.polysemy, nan=-np.inf), -cluster.size, cluster.rows))
-    clusters = tuple(replace(cluster, number=number) for number, cluster in enumerate(measured, start=1))
+    unnumbered.sort(key=lambda cluster: (-np.nan_to_num(cluster.polysemy, nan=-np.inf), -cluster.size, cluster.rows))
+    clusters = tuple(replace(cluster, number=number) for number, cluster in enumerate(unnumbered, start=1))
     labels = np.zeros(len(points), np.int64)
     for cluster in clusters:
         labels[list(cluster.rows)] = cluster.number
@@ -177,8 +177,8 @@ def caption_diversity(captions: Array, rows: Array, images: Array) -> float:
     total, count = 0.0, 0
     for start in range(0, len(rows), _ROWS_AT_ONCE):
         stop = min(start + _ROWS_AT_ONCE, len(rows))
-        others = images[start:stop, None] != images[None, :]
-        others &= np.arange(start, stop)[:, None] < np.arange(len(rows))[None, :]
+        is_pair = images[start:stop, None] != images[None, :]
+        is_pair &= np.arange(start, stop)[:, None] < np.arange(len(rows))[None, :]
         angles = np.arccos(np.clip(unit[start:stop] @ unit.T, -1.0, 1.0))
-        total, count = total + float(angles[others].sum()), count + int(others.sum())
+        total, count = total + float(angles[is_pair].sum()), count + int(is_pair.sum())
     return total / count if count else float("nan")

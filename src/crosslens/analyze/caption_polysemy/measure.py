@@ -82,8 +82,8 @@ def caption_distances(
     from crosslens.analyze.kernels import mean_angles, row_lengths  # compiled code: slow to import
 
     # As compiled code reads them: of 16 bits in 32, and row after row.
-    known = captions.dtype if captions.dtype in (np.float32, np.float64) else np.result_type(captions, np.float32)
-    captions = np.ascontiguousarray(joined_vectors(as_blocks(captions), known))
+    dtype = captions.dtype if captions.dtype in (np.float32, np.float64) else np.result_type(captions, np.float32)
+    captions = np.ascontiguousarray(joined_vectors(as_blocks(captions), dtype))
     lengths = np.empty(len(captions))
     in_parallel(lambda a, b: row_lengths(captions[a:b], lengths[a:b]), len(captions), thread_count(None))
     last, means = np.asarray(sizes) - 1, np.empty((len(images), len(sizes)))
@@ -169,7 +169,7 @@ class Polysemy(Presented):
 def curve_sections(results: Sequence[Polysemy]) -> Iterator[Section]:
     """A chart and a table per curve: R across or down, a line or column per dataset; and how to read them."""
     sizes, level = results[0].sizes, f"{100 * results[0].level:g}%"
-    shown = {*NEIGHBOURHOOD_SIZES, sizes[0], sizes[-1]} if len(sizes) > _MOST_ROWS else set(sizes)
+    listed_sizes = {*NEIGHBOURHOOD_SIZES, sizes[0], sizes[-1]} if len(sizes) > _MOST_ROWS else set(sizes)
     bounded = any(isfinite(mean.low) for result in results for mean in result.estimates[IMAGE_SIMILARITY])
     charts, tables = [], []
     for name, (short, title) in _CURVES.items():
@@ -182,7 +182,7 @@ def curve_sections(results: Sequence[Polysemy]) -> Iterator[Section]:
             )
         )  # fmt: skip
         rows: list[tuple[Cell, ...]] = [
-            (str(size), *(column[at] for column in columns)) for at, size in enumerate(sizes) if size in shown
+            (str(size), *(column[at] for column in columns)) for at, size in enumerate(sizes) if size in listed_sizes
         ]
         header = ("R", *(result.name for result in results))
         tables.append(Table(header, tuple(rows), "r" + "l" * len(results), title=title))
@@ -234,30 +234,30 @@ def polysemy(
         progress: Told how much is done.
     """
     progress = shown_progress(progress)
-    chosen = check_sizes(sizes, dataset)
-    left, right, looks = joint_vectors(dataset, images, captions, visual)
+    ascending = check_sizes(sizes, dataset)
+    of_images, of_captions, looks = joint_vectors(dataset, images, captions, visual)
     neighbours = nearest_items(
-        looks, looks, chosen[-1], without=np.arange(len(looks)), progress=progress, approximate=approximate
+        looks, looks, ascending[-1], without=np.arange(len(looks)), progress=progress, approximate=approximate
     )
     groups = CaptionGroups.of(dataset.caption_image, len(dataset.image_ids))
-    similarity, total, column = np.empty((len(looks), len(chosen))), np.zeros(len(looks)), 0
+    similarity, total, column = np.empty((len(looks), len(ascending))), np.zeros(len(looks)), 0
     # Column by column: the whole of the running sums would take as much room again as the neighbours.
-    for position, size in enumerate(chosen):
+    for position, size in enumerate(ascending):
         while column < size:
             total += neighbours.cosines[:, column]
             column += 1
         similarity[:, position] = total / size
-    distance = caption_distances(left, right, groups, neighbours.items, chosen, progress)
+    distance = caption_distances(of_images, of_captions, groups, neighbours.items, ascending, progress)
     # By the order of the ids: the order of the images must not change what is drawn.
     draws = Bootstrap(np.argsort(np.argsort(dataset.image_ids)), resamples, seed)
-    both = draws.estimate_columns(np.hstack([similarity, distance]), level=level)
+    estimates = draws.estimate_columns(np.hstack([similarity, distance]), level=level)
     return Polysemy(
         dataset.name,
         dataset.image_ids,
-        chosen,
+        ascending,
         frozen(similarity),
         frozen(distance),
-        {IMAGE_SIMILARITY: tuple(both[: len(chosen)]), CAPTION_DISTANCE: tuple(both[len(chosen) :])},
+        {IMAGE_SIMILARITY: tuple(estimates[: len(ascending)]), CAPTION_DISTANCE: tuple(estimates[len(ascending) :])},
         level,
         neighbours.recall,
     )
@@ -283,20 +283,20 @@ def joint_vectors(dataset: Dataset, images: Any, captions: Any, visual: Any = No
     """The vectors of images and captions in a joint space, and those that decide how similar images are."""
     if not dataset.caption_ids:
         raise InputError("the dataset has no captions", expected="at least one caption", fix="check its reader options")
-    left = single_vectors(images, dataset.image_ids, "image")
-    right = single_vectors(captions, dataset.caption_ids, "caption")
-    if left.shape[1] != right.shape[1]:
-        problem = f"images of {left.shape[1]} dimensions and captions of {right.shape[1]}"
+    of_images = single_vectors(images, dataset.image_ids, "image")
+    of_captions = single_vectors(captions, dataset.caption_ids, "caption")
+    if of_images.shape[1] != of_captions.shape[1]:
+        problem = f"images of {of_images.shape[1]} dimensions and captions of {of_captions.shape[1]}"
         fix = "encode both with one model; pass vectors of a visual encoder as visual"
         raise InputError(problem, expected="vectors of a joint space", fix=fix)
-    return left, right, left if visual is None else single_vectors(visual, dataset.image_ids, "image")
+    return of_images, of_captions, of_images if visual is None else single_vectors(visual, dataset.image_ids, "image")
 
 
-def single_vectors(vectors: Any, ids: Ids, what: str) -> Array:
+def single_vectors(vectors: Any, ids: Ids, noun: str) -> Array:
     """One vector for each of ``ids``, in their order."""
-    aligned = align_embeddings(vectors, ids, what)
+    aligned = align_embeddings(vectors, ids, noun)
     if aligned.kind != "single":
-        raise UsageError(f"{aligned.kind} embeddings of {what}s", fix=f"pass one vector per {what}, such as the mean")
+        raise UsageError(f"{aligned.kind} embeddings of {noun}s", fix=f"pass one vector per {noun}, such as the mean")
     return aligned.vectors
 
 
@@ -312,9 +312,9 @@ class PairValues(NamedTuple):
 
     def means(self, images: int) -> Array:
         """The mean of each image; NaN where it has no pair with a value."""
-        counted = ~np.isnan(self.values)
-        counts = np.bincount(self.images[counted], minlength=images)
-        sums = np.bincount(self.images[counted], self.values[counted], images)
+        present = ~np.isnan(self.values)
+        counts = np.bincount(self.images[present], minlength=images)
+        sums = np.bincount(self.images[present], self.values[present], images)
         return np.asarray(np.divide(sums, counts, out=np.full(images, np.nan), where=counts > 0))
 
 
@@ -375,10 +375,10 @@ def measure_caption_diversity(
     a caption with itself. An image with a single caption has no co-captions and counts for ``pair_cosine`` alone.
     """
     progress = shown_progress(progress)
-    right = single_vectors(captions, dataset.caption_ids, "caption")
+    caption_vectors = single_vectors(captions, dataset.caption_ids, "caption")
     owner, first, second = co_caption_pairs(dataset)
     compared: dict[str, PairValues] = {
-        "co_caption_cosine": PairValues(cosines_between(right, first, right, second), owner)
+        "co_caption_cosine": PairValues(cosines_between(caption_vectors, first, caption_vectors, second), owner)
     }
     if sentences is not None:
         vectors = single_vectors(sentences, dataset.caption_ids, "caption")
@@ -398,12 +398,14 @@ def measure_caption_diversity(
         values = np.zeros(0)
         if len(first):
             prepared = Cider(df=references_of(dataset)).prepare([[text] for text in dataset.texts], dataset.texts)
-            both = prepared.pairs(first, second).astype(np.float64) + prepared.pairs(second, first)
-            values = np.asarray(both / 2)
+            sums = prepared.pairs(first, second).astype(np.float64) + prepared.pairs(second, first)
+            values = np.asarray(sums / 2)
         compared["co_caption_cider"] = PairValues(values, owner)
     if images is not None:
-        left, owners = joint_vectors(dataset, images, captions)[0], dataset.caption_image
-        compared["pair_cosine"] = PairValues(cosines_between(left, owners, right, np.arange(len(right))), owners)
+        image_vectors, owners = joint_vectors(dataset, images, captions)[0], dataset.caption_image
+        compared["pair_cosine"] = PairValues(
+            cosines_between(image_vectors, owners, caption_vectors, np.arange(len(caption_vectors))), owners
+        )
     means = np.stack([pairs.means(len(dataset.image_ids)) for pairs in compared.values()], axis=1)
     draws = Bootstrap(np.argsort(np.argsort(dataset.image_ids)), resamples, seed)
     estimates = dict(zip(compared, draws.estimate_columns(means, level=level), strict=True))

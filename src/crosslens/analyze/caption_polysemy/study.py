@@ -89,18 +89,18 @@ class PolysemyStudy(Presented):
 
     @property
     def title(self) -> str:
-        return f"Polysemy: {', '.join(measured.dataset.name for measured in self.datasets)}"
+        return f"Polysemy: {', '.join(entry.dataset.name for entry in self.datasets)}"
 
     def sections(self) -> Iterator[Section]:
         """Curves, co-captions, then the clusters of each dataset."""
-        yield from curve_sections([measured.curves for measured in self.datasets])
-        yield from diversity_sections([measured.diversity for measured in self.datasets])
-        for measured in self.datasets:
-            if measured.clusters is not None:
-                yield from cluster_sections(measured.clusters, measured.dataset, measured.pictures, self.shown)
+        yield from curve_sections([entry.curves for entry in self.datasets])
+        yield from diversity_sections([entry.diversity for entry in self.datasets])
+        for entry in self.datasets:
+            if entry.clusters is not None:
+                yield from cluster_sections(entry.clusters, entry.dataset, entry.pictures, self.shown)
 
     def as_dict(self) -> dict[str, Any]:
-        return {"datasets": [measured.as_dict() for measured in self.datasets]}
+        return {"datasets": [entry.as_dict() for entry in self.datasets]}
 
 
 def diversity_sections(results: Sequence[CaptionDiversity]) -> Iterator[Section]:
@@ -108,18 +108,18 @@ def diversity_sections(results: Sequence[CaptionDiversity]) -> Iterator[Section]
     names = [name for name in CO_CAPTION_QUANTITIES if any(name in result.estimates for result in results)]
     charts = []
     for name in names:
-        drawn = [
+        densities = [
             (result, density)
             for result in results
             if name in result.pairs and (density := kernel_density(result.pairs[name].values)) is not None
         ]
-        if not drawn:
+        if not densities:
             continue
-        at = np.concatenate([density.at[:: len(drawn)] for _, density in drawn])
+        at = np.concatenate([density.at[:: len(densities)] for _, density in densities])
         at = np.unique(at.round(2 + max(2, -floor(log10(np.ptp(at))))))
-        means = ", ".join(f"{result.name} {interval_figure(result.estimates[name]).number}" for result, _ in drawn)
+        means = ", ".join(f"{result.name} {interval_figure(result.estimates[name]).number}" for result, _ in densities)
         series = []
-        for result, density in drawn:
+        for result, density in densities:
             heights = np.interp(at, density.at, density.density, left=0, right=0)
             series.append(Series(result.name, tuple(Figure(height, digits=3) for height in heights.tolist())))
         chart = Lines(
@@ -182,9 +182,9 @@ def cluster_map(result: PolysemyClusters) -> Scatter:
     if len(rows) > _MOST_POINTS:
         rows = np.sort(random_stream(0, "points of the map").choice(rows, _MOST_POINTS, replace=False))
     labels = result.labels[rows]
-    named = min(_COLOURED, len(result.clusters))
-    groups = [(f"cluster {number}", labels == number) for number in range(1, named + 1)]
-    groups += [("other clusters", labels > named), ("in no cluster", labels == 0)]
+    coloured = min(_COLOURED, len(result.clusters))
+    groups = [(f"cluster {number}", labels == number) for number in range(1, coloured + 1)]
+    groups += [("other clusters", labels > coloured), ("in no cluster", labels == 0)]
     fewer = f"; {len(rows):,} of {len(result.labels):,} images" if len(rows) < len(result.labels) else ""
     return Scatter(
         title=f"Map of the images: {result.name}",
@@ -231,16 +231,16 @@ def kernel_density(values: Array) -> Density | None:
     """The density of the values (NaN: not counted), with Scott's bandwidth σ · n^(−1/5); None where there are none."""
     from scipy.ndimage import gaussian_filter1d
 
-    counted = np.asarray(values, np.float64)
-    counted = counted[~np.isnan(counted)]
-    if not len(counted):
+    present = np.asarray(values, np.float64)
+    present = present[~np.isnan(present)]
+    if not len(present):
         return None
-    spread = float(counted.std(ddof=1)) if len(counted) > 1 else 0.0
-    bandwidth = spread * len(counted) ** -0.2 or _PEAK * max(1.0, abs(float(counted[0])))
-    low, high = counted.min() - _REACH * bandwidth, counted.max() + _REACH * bandwidth
-    counts, edges = np.histogram(counted, _BINS, (low, high))
+    spread = float(present.std(ddof=1)) if len(present) > 1 else 0.0
+    bandwidth = spread * len(present) ** -0.2 or _PEAK * max(1.0, abs(float(present[0])))
+    low, high = present.min() - _REACH * bandwidth, present.max() + _REACH * bandwidth
+    counts, edges = np.histogram(present, _BINS, (low, high))
     width = (high - low) / _BINS
-    smooth = gaussian_filter1d(counts / (len(counted) * width), bandwidth / width, mode="constant", truncate=_REACH)
+    smooth = gaussian_filter1d(counts / (len(present) * width), bandwidth / width, mode="constant", truncate=_REACH)
     middles = (edges[:-1] + edges[1:]) / 2
     at = np.linspace(middles[0], middles[-1], _POINTS)
     return Density(at, np.interp(at, middles, smooth))

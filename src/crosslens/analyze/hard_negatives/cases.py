@@ -56,8 +56,8 @@ class HardNegatives:
         _check_columns(captions)
         for grouping in self.groupings:
             if grouping not in self.cases.columns:
-                known = [column for column in self.cases.columns if column != "case"]
-                raise UnknownNameError("grouping", grouping, known)
+                columns = [column for column in self.cases.columns if column != "case"]
+                raise UnknownNameError("grouping", grouping, columns)
         if captions["case"].null_count():
             row = int(captions["case"].is_null().arg_true()[0])
             expected = "a case id in every row"
@@ -98,8 +98,8 @@ class HardNegatives:
         unique = pl.DataFrame(images).unique("image", keep="first", maintain_order=True)
         cases = table.select("case").unique(maintain_order=True)
         cases = cases.with_columns(pl.Series(key, list(labels), dtype=pl.String) for key, labels in groups.items())
-        shown = tuple(groups if groupings is None else groupings)
-        return HardNegatives(Dataset(name, unique, table, home=home), cases, shown, averaged, fewest, notes)
+        group_names = tuple(groups if groupings is None else groupings)
+        return HardNegatives(Dataset(name, unique, table, home=home), cases, group_names, averaged, fewest, notes)
 
     @property
     def name(self) -> str:
@@ -117,8 +117,8 @@ class HardNegatives:
             pl.Series("own", self.dataset.caption_image),
             "right",
         )
-        shown = captions.select("case", pl.col("own").alias("image")).unique(maintain_order=True)
-        joined = captions.join(shown, on="case", maintain_order="left_right")
+        case_images = captions.select("case", pl.col("own").alias("image")).unique(maintain_order=True)
+        joined = captions.join(case_images, on="case", maintain_order="left_right")
         right = pl.col("right") & (pl.col("own") == pl.col("image"))
         return joined.select("case", "caption", "image", right.alias("right"))
 
@@ -149,25 +149,25 @@ class HardNegatives:
     def fingerprint(self) -> str:
         return fingerprint("hard-negatives", {"dataset": self.dataset.fingerprint, "cases": self.cases})
 
-    def select(self, chosen: BoolArray) -> HardNegatives:
+    def select(self, mask: BoolArray) -> HardNegatives:
         """Only these cases, a true or false for each, and the images that they show."""
-        if not chosen.any():
+        if not mask.any():
             raise InputError(
                 "no case is left", expected="at least one case", fix="check what the cases are selected by"
             )
-        cases = self.cases.filter(pl.Series(chosen))
+        cases = self.cases.filter(pl.Series(mask))
         captions = self.dataset.captions.join(cases.select("case"), on="case", how="semi", maintain_order="left")
         images = self.dataset.images.join(captions.select("image"), on="image", how="semi", maintain_order="left")
         return replace(self, dataset=replace(self.dataset, images=images, captions=captions), cases=cases)
 
     def without(self, categories: Sequence[str]) -> HardNegatives:
         """The cases that are in none of these categories."""
-        known = {label for grouping in self.groupings for label in self.cases[grouping].drop_nulls()}
+        labels = {label for grouping in self.groupings for label in self.cases[grouping].drop_nulls()}
         for category in categories:
-            if category not in known:
-                raise UnknownNameError("category", category, known)
-        named = pl.any_horizontal(pl.col(self.groupings).is_in(list(categories)).fill_null(False))
-        return self.select(self.cases.select(~named).to_series().to_numpy())
+            if category not in labels:
+                raise UnknownNameError("category", category, labels)
+        excluded = pl.any_horizontal(pl.col(self.groupings).is_in(list(categories)).fill_null(False))
+        return self.select(self.cases.select(~excluded).to_series().to_numpy())
 
     def by(self, columns: Sequence[str]) -> HardNegatives:
         """These cases grouped by other columns."""
@@ -245,10 +245,10 @@ def perturbed_negatives(
     for row, (caption, image, text) in enumerate(rows):
         wrong = {name: perturbed[name][row].text for name in names if perturbed[name][row].applied}
         cases = [(caption, wrong)] if together else [(f"{caption}/{name}", {"": wrong[name]}) for name in wrong]
-        for case, others in cases if wrong else ():
+        for case, wrong_texts in cases if wrong else ():
             captions.append((f"{case}:{RIGHT}", image, text, case, True))
-            for name, other in others.items():
-                captions.append((f"{case}:{WRONG}{f'-{name}' if name else ''}", image, other, case, False))
+            for name, wrong_text in wrong_texts.items():
+                captions.append((f"{case}:{WRONG}{f'-{name}' if name else ''}", image, wrong_text, case, False))
     if not captions:
         reason = next((change.reason for change in perturbed[names[0]] if change.reason), "")
         raise InputError(
@@ -258,8 +258,8 @@ def perturbed_negatives(
             fix="choose other perturbations",
         )
     applied = {name: sum(change.applied for change in perturbed[name]) for name in names}
-    listed = ", ".join(f"{name} {number:,}" for name, number in applied.items())
-    notes = [f"Changed, of {format_count(len(dataset.texts), 'caption')}: {listed}."]
+    counts = ", ".join(f"{name} {number:,}" for name, number in applied.items())
+    notes = [f"Changed, of {format_count(len(dataset.texts), 'caption')}: {counts}."]
     if preserving := [name for name in names if name in perturbations_with("keeps_meaning")]:
         notes.append(f"No model need prefer the original to {', '.join(preserving)}: they leave a caption right.")
     images = dataset.images.select(name for name in ("image", "file") if name in dataset.images.columns)

@@ -75,12 +75,12 @@ def judge_cases(negatives: HardNegatives, scores: FloatArray, tolerance: float =
     """
     if not tolerance >= 0:
         raise UsageError(f"tolerance = {tolerance}", fix="use 0 or a small number such as 1e-6", option="tolerance")
-    given, pairs, scores = scores, negatives.pairs, np.asarray(scores, np.float64)
+    raw_scores, pairs, scores = scores, negatives.pairs, np.asarray(scores, np.float64)
     if scores.shape != (pairs.height,):
         raise InputError(f"scores of shape {scores.shape}", expected=f"one for each of {pairs.height:,} pairs")
-    inexact = first_inexact(given)
+    inexact = first_inexact(raw_scores)
     if inexact is not None:
-        raise inexact_score(given[inexact], inexact, "of a pair")
+        raise inexact_score(raw_scores[inexact], inexact, "of a pair")
     if not np.isfinite(scores).all():
         row = int(np.argmax(~np.isfinite(scores)))
         caption = negatives.dataset.caption_ids[pairs["caption"][row]]
@@ -199,8 +199,8 @@ class HardNegativesStudy(Presented):
             cases = f"{format_count(len(negatives), 'case')}, {format_count(photos, 'photo')}"
             parts: list[Part] = [_accuracy_table(result, measure) for measure in negatives.measures]
             parts.append(Text(tuple(_notes(result)), note=True))
-            shown = self.failures if self.seeing is None or number < self.seeing else 0
-            if shown and (failures := result.failures(shown)).height:
+            most = self.failures if self.seeing is None or number < self.seeing else 0
+            if most and (failures := result.failures(most)).height:
                 cards = []
                 for row in failures.to_dicts():
                     if "right" in row:
@@ -229,7 +229,7 @@ def accuracy_bars(results: Sequence[HardNegativesResult], measure: str) -> Bars:
         counts = dict.fromkeys(f"{format_count(len(result.negatives), 'case')} ({result.model})" for result in results)
     facts = f"{', '.join(counts)}, {100 * first.level:g}% intervals over {first.resampled}"
     return Bars(
-        title=f"{first.negatives.name}: {measured(measure)}",
+        title=f"{first.negatives.name}: {measure_label(measure)}",
         about=f"{facts}; ties are wrong; | is chance",
         groups=tuple(category_label(row, grouped=len(first.negatives.groupings) > 1) for row in rows),
         series=tuple(
@@ -243,12 +243,12 @@ def accuracy_bars(results: Sequence[HardNegativesResult], measure: str) -> Bars:
 def shown_categories(rows: Sequence[Row], measure: str) -> list[Row]:
     """All cases, macro, and of every grouping the largest categories in their order."""
     rows = [row for row in rows if row.measure == measure]
-    shown: list[Row] = []
+    selected: list[Row] = []
     for grouping in dict.fromkeys(row.grouping for row in rows):
         members = [row for row in rows if row.grouping == grouping]
         largest = sorted(members, key=lambda row: -row.cases)[:_MOST_CATEGORIES]
-        shown += [row for row in members if row in largest]
-    return shown
+        selected += [row for row in members if row in largest]
+    return selected
 
 
 def category_label(row: CategoryAccuracy, *, grouped: bool = False) -> str:
@@ -263,7 +263,7 @@ def accuracy(row: CategoryAccuracy) -> Figure:
     return Figure.percent(row.value, row.low, row.high)
 
 
-def measured(measure: str) -> str:
+def measure_label(measure: str) -> str:
     """What a measure is called."""
     return measure if measure == ACCURACY[0] else f"{measure} score"
 
@@ -277,14 +277,14 @@ def _accuracy_table(result: HardNegativesResult, measure: str) -> Table:
         before = row.grouping
         label = category_label(row) if row.grouping in (ALL_CASES, MACRO) else f"  {row.category}"
         rows.append((label, row.cases, accuracy(row), Figure.percent(row.chance), Figure.percent(row.tied)))
-    return Table(("", "cases", measured(measure), "chance", "tied"), tuple(rows), "lrrrr")
+    return Table(("", "cases", measure_label(measure), "chance", "tied"), tuple(rows), "lrrrr")
 
 
 def _notes(result: HardNegativesResult) -> Iterator[str]:
     negatives, rounded = result.negatives, result.outcomes.by_rounding
     bounded = any(isfinite(row.low) for row in result.figures)
-    drawn = f", with {100 * result.level:g}% intervals over {result.resampled}" if bounded else ""
-    yield f"In percent{drawn}. A case is right where the right one scores strictly higher; a tie is wrong."
+    intervals = f", with {100 * result.level:g}% intervals over {result.resampled}" if bounded else ""
+    yield f"In percent{intervals}. A case is right where the right one scores strictly higher; a tie is wrong."
     if negatives.averaged is not None:
         least = f" of at least {negatives.fewest} cases" if negatives.fewest > 1 else ""
         yield f"macro: the mean over the categories of {negatives.averaged!r}{least}, each counting the same."
@@ -431,15 +431,15 @@ def evaluate_scores(
     seed: int = 0,
 ) -> HardNegativesResult:
     """The result from a score for each of ``negatives.pairs``; a missing one (NaN) raises, or its case is left out."""
-    missing = 0
+    left_out = 0
     scores = np.asarray(scores, np.float64)
     if skip_missing and np.isnan(scores).any():
         lacking = np.bincount(negatives.pairs["case"].to_numpy()[np.isnan(scores)], minlength=len(negatives)) > 0
         scores = scores[~lacking[negatives.pairs["case"].to_numpy()]]
-        negatives, missing = negatives.select(~lacking), int(lacking.sum())
+        negatives, left_out = negatives.select(~lacking), int(lacking.sum())
     outcomes = judge_cases(negatives, scores, tolerance)
     accuracies = category_accuracies(negatives, outcomes, resamples=resamples, level=level, seed=seed)
-    return HardNegativesResult(model, negatives, scores, outcomes, accuracies, level, missing)
+    return HardNegativesResult(model, negatives, scores, outcomes, accuracies, level, left_out)
 
 
 @dataclass(frozen=True)
@@ -491,7 +491,7 @@ class HardNegativesComparison(Presented):
                 difference = Figure.percent(row.difference, row.low, row.high, signed=True)
                 p = Figure(row.corrected, digits=4)
                 rows.append((title, row.cases, difference, row.only_first, row.only_second, p))
-            header = ("" if single else measured(measure), "cases", "difference", "1st", "2nd", "p")
+            header = ("" if single else measure_label(measure), "cases", "difference", "1st", "2nd", "p")
             tables.append(Table(header, tuple(rows), "lrlrrr"))
         yield Section(head, (*tables, Text.of(note, note=True)))
 
@@ -524,16 +524,16 @@ def compare_hard_negatives(
     shared = set(first.negatives.cases["case"]) & set(second.negatives.cases["case"])
     common = []
     for result in (first, second):
-        chosen = result.negatives.cases["case"].is_in(list(shared)).to_numpy()
-        margins = {name: values[chosen] for name, values in result.outcomes.margins.items()}
-        common.append((result.negatives.select(chosen), CaseOutcomes(margins, result.outcomes.tolerance)))
-    (negatives, left), (other, right) = common
-    if negatives.fingerprint != other.fingerprint:
+        is_shared = result.negatives.cases["case"].is_in(list(shared)).to_numpy()
+        margins = {name: values[is_shared] for name, values in result.outcomes.margins.items()}
+        common.append((result.negatives.select(is_shared), CaseOutcomes(margins, result.outcomes.tolerance)))
+    (negatives, first_outcomes), (other_negatives, second_outcomes) = common
+    if negatives.fingerprint != other_negatives.fingerprint:
         raise UsageError("the two results have different cases of one name", fix="compare results on the same cases")
     groups = case_groups(negatives)
     rows, tests = [], []
     for measure in negatives.measures:
-        ours, theirs = left.correct(measure), right.correct(measure)
+        ours, theirs = first_outcomes.correct(measure), second_outcomes.correct(measure)
         for (grouping, category), part in groups.items():
             if grouping == negatives.averaged and part.sum() < negatives.fewest:
                 continue

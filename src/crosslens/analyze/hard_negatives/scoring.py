@@ -54,28 +54,28 @@ def _text_only_scores(
     """
     require_modality(encoder, TEXTS)
     case_images = list(negatives.pairs.select("case", "image").iter_rows())
-    shown = list(dict.fromkeys(case_images))
-    others = _other_captions(negatives, described, shown)
-    used = sorted({row for rows in others for row in rows})
-    if not used:
+    distinct_pairs = list(dict.fromkeys(case_images))
+    other_rows = _other_captions(negatives, described, distinct_pairs)
+    encoded_rows = sorted({row for rows in other_rows for row in rows})
+    if not encoded_rows:
         raise InputError(
             f"{described.name} has no captions of the images of {negatives.name}",
             expected=f"images such as {negatives.dataset.image_ids[0]!r}, found {described.image_ids[0]!r}",
             fix="check that the dataset has the captions of these images",
         )
-    texts = [*(described.texts[row] for row in used), *negatives.dataset.texts]
+    texts = [*(described.texts[row] for row in encoded_rows), *negatives.dataset.texts]
     vectors = encode_texts(encoder, texts, **encoding).rows
-    vector_of = {row: position for position, row in enumerate(used)}
-    with_others = [(image, rows) for image, rows in zip(shown, others, strict=True) if rows]
+    vector_of = {row: position for position, row in enumerate(encoded_rows)}
+    with_others = [(image, rows) for image, rows in zip(distinct_pairs, other_rows, strict=True) if rows]
     means = np.stack([vectors[[vector_of[row] for row in rows]].mean(axis=0) for _, rows in with_others])
     mean_of = {image: position for position, (image, _) in enumerate(with_others)}
     rows = np.array([mean_of.get(image, -1) for image in case_images], np.int64)
-    captions = Embeddings.of(vectors[len(used) :])
+    captions = Embeddings.of(vectors[len(encoded_rows) :])
     name = score or default_score("single")
     return exact_scores(Embeddings.of(means), captions, name, rows, negatives.pairs["caption"].to_numpy())
 
 
-def _other_captions(negatives: HardNegatives, described: Dataset, shown: list[tuple[int, int]]) -> list[list[int]]:
+def _other_captions(negatives: HardNegatives, described: Dataset, pairs: list[tuple[int, int]]) -> list[list[int]]:
     """For each case and picture, the captions of the picture that differ from the case's right one."""
     dataset = negatives.dataset
     row_of = image_names(described)
@@ -92,12 +92,12 @@ def _other_captions(negatives: HardNegatives, described: Dataset, shown: list[tu
         [part for name in row if name for part in (name, Path(name).name, without_image_ending(Path(name).name))]
         for row in dataset.images.select(columns).iter_rows()
     ]
-    others = []
-    for case, image in shown:
+    other_rows = []
+    for case, image in pairs:
         match = next((row_of[name] for name in names[image] if name in row_of), None)
         rows = [] if match is None else captions[match]
-        others.append([row for row in rows if normalized[row] != right[case, image]])
-    return others
+        other_rows.append([row for row in rows if normalized[row] != right[case, image]])
+    return other_rows
 
 
 def _normalize(text: str) -> str:
@@ -114,13 +114,13 @@ def read_pair_scores(source: str | Path | pl.DataFrame, negatives: HardNegatives
     """
     with rows_of(source, ("caption", "score"), _COLUMNS) as (frame, row_name):
         captions = check_ids(frame["caption"].to_list(), "caption", row_name)
-        known = set(negatives.dataset.caption_ids)
+        caption_ids = set(negatives.dataset.caption_ids)
         if "case" in frame.columns:
             cases = check_ids(frame["case"].to_list(), "case", row_name)
             check_known(cases, set(negatives.cases["case"]), "case", row_name)
-            named = zip(cases, captions, strict=True)
-            captions = [caption if caption in known else f"{case}:{caption}" for case, caption in named]
-        check_known(captions, known, "caption", row_name)
+            keys = zip(cases, captions, strict=True)
+            captions = [caption if caption in caption_ids else f"{case}:{caption}" for case, caption in keys]
+        check_known(captions, caption_ids, "caption", row_name)
         if "image" not in frame.columns and len(negatives.measures) > 1:
             fix = "name the image of each score in a column image"
             raise InputError("no column 'image'", expected=_COLUMNS, fix=fix)
@@ -171,16 +171,16 @@ def score_hard_negatives(
         progress: Told how much is done.
     """
     refuse_other_keywords(options, score_hard_negatives)
-    which, judging, encoding = CaseOptions.pick(options), JudgingOptions.pick(options), EncodeOptions.pick(options)
-    negatives = which.load(cases, judging.seed, progress)
+    reading, judging, encoding = CaseOptions.pick(options), JudgingOptions.pick(options), EncodeOptions.pick(options)
+    negatives = reading.load(cases, judging.seed, progress)
     dataset, pairs = negatives.dataset, _pairs_of(negatives)
     vectors = None if images is None and captions is None else (images, captions)
     sources = [source for source in (model, pair_model, scores, blind, vectors) if source is not None]
     if len(sources) != 1:
-        known = ", ".join(map(argument, ("model", "pair_model", "scores", "blind")))
+        alternatives = ", ".join(map(argument, ("model", "pair_model", "scores", "blind")))
         raise UsageError(
             "scores from several sources" if sources else "no scores for the cases",
-            fix=f"pass one of {known}, or {argument('images')} and {argument('captions')}",
+            fix=f"pass one of {alternatives}, or {argument('images')} and {argument('captions')}",
         )
     if judging.skip_missing:
         encoding = replace(encoding, skip_bad=True)
@@ -206,15 +206,15 @@ def score_hard_negatives(
         label = f"the {blind} caption"
     else:
         if images is None or captions is None:
-            missing = "images" if images is None else "captions"
+            side = "images" if images is None else "captions"
             fix = f"pass both {argument('images')} and {argument('captions')}"
-            raise UsageError(f"no embeddings of {missing}", fix=fix)
-        left, right = (
-            vectors if isinstance(vectors, Embeddings) else align_embeddings(vectors, ids, what)
-            for vectors, ids, what in (
+            raise UsageError(f"no embeddings of {side}", fix=fix)
+        image_vectors, caption_vectors = (
+            vectors if isinstance(vectors, Embeddings) else align_embeddings(vectors, ids, noun)
+            for vectors, ids, noun in (
                 (images, dataset.image_ids, "image"),
                 (captions, dataset.caption_ids, "caption"),
             )
         )
-        values, label = pairs.from_vectors(left, right, score), left.model or "embeddings"
+        values, label = pairs.from_vectors(image_vectors, caption_vectors, score), image_vectors.model or "embeddings"
     return evaluate_scores(negatives, values, name or label, **vars(judging))

@@ -71,16 +71,16 @@ class DatasetConcepts:
     """
 
     dataset: Dataset
-    named: Mapping[str, CaptionNouns]
+    nouns: Mapping[str, CaptionNouns]
     objects: Mapping[str, set[str]]
     described: Mapping[int, Sequence[str]]
 
     def agreement(self, caption: int) -> ConceptAgreement:
         """A caption against the texts and objects of its image; its own words do not count."""
         text, image = self.dataset.texts[caption], int(self.dataset.caption_image[caption])
-        others = [other for other in self.described.get(image, ()) if plain_text(other) != plain_text(text)]
+        other_texts = [other for other in self.described.get(image, ()) if plain_text(other) != plain_text(text)]
         objects = self.objects.get(self.dataset.image_ids[image], ())
-        return compare_concepts(self.named[text], [self.named[other] for other in others], objects)
+        return compare_concepts(self.nouns[text], [self.nouns[other] for other in other_texts], objects)
 
 
 def extract_concepts(dataset: Dataset, progress: Progress | None = None) -> DatasetConcepts:
@@ -92,7 +92,7 @@ def extract_concepts(dataset: Dataset, progress: Progress | None = None) -> Data
     """
     texts = label_texts(dataset)
     distinct = list(dict.fromkeys((*dataset.texts, *texts.texts)))
-    named = {}
+    nouns_of = {}
     for text, parse in zip(distinct, map(restore_verbs, parse_texts(distinct, progress=progress)), strict=True):
         names = [name for name in scene_graph(parse).objects if name not in _IGNORED]
         inside = {word for name in names for word in name.split()}
@@ -102,7 +102,7 @@ def extract_concepts(dataset: Dataset, progress: Progress | None = None) -> Data
         visible = [noun for noun in candidates if is_tangible(noun) or _is_person(noun)]
         if any(word.lower() in _PERSONAL_PRONOUNS for word in parse.words) and not any(map(_is_person, visible)):
             visible.append("person")
-        named[text] = CaptionNouns(tuple(dict.fromkeys(visible)), tuple(dict.fromkeys((*visible, *names, *loose))))
+        nouns_of[text] = CaptionNouns(tuple(dict.fromkeys(visible)), tuple(dict.fromkeys((*visible, *names, *loose))))
     described = defaultdict(list)
     for text, image in zip(texts.texts, texts.caption_image.tolist(), strict=True):
         described[image].append(text)
@@ -110,7 +110,7 @@ def extract_concepts(dataset: Dataset, progress: Progress | None = None) -> Data
     if dataset.objects is not None:
         for image_id, name in dataset.objects.select("image", "name").drop_nulls().iter_rows():
             objects[image_id].add(name.replace("_", " ").lower())
-    return DatasetConcepts(dataset, named, objects, described)
+    return DatasetConcepts(dataset, nouns_of, objects, described)
 
 
 def label_texts(dataset: Dataset) -> Dataset:
@@ -173,8 +173,8 @@ def _is_person(noun: str) -> bool:
     usual = meaning(noun)
     if last in _GROUPS or (usual is not None and PERSON in hypernyms_of(usual)):
         return True
-    known = senses(last)
-    return last.endswith(_AGENT_SUFFIXES) and (not known or any(PERSON in hypernyms_of(sense) for sense in known))
+    synsets = senses(last)
+    return last.endswith(_AGENT_SUFFIXES) and (not synsets or any(PERSON in hypernyms_of(sense) for sense in synsets))
 
 
 @lru_cache(maxsize=1 << 16)

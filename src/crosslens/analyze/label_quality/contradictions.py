@@ -103,61 +103,61 @@ def contradicts(first: str, second: str) -> str | None:
     return next(_reasons(_statements(first), _statements(second)), None)
 
 
-def _reasons(one: Statements, other: Statements) -> Iterator[str]:
-    for what, mine, theirs in (("colour", one.colours, other.colours), ("size", one.sizes, other.sizes)):
+def _reasons(first: Statements, second: Statements) -> Iterator[str]:
+    for fact, mine, theirs in (("colour", first.colours, second.colours), ("size", first.sizes, second.sizes)):
         for noun in sorted(mine.keys() & theirs.keys()):
             if not mine[noun] & theirs[noun]:
-                yield f"{what} of {noun}: {_listed(mine[noun])}, {_listed(theirs[noun])}"
-    for noun in sorted(one.counts.keys() & other.counts.keys()):
-        here, there = one.counts[noun], other.counts[noun]
-        if not (here & there or ("0" in here and there != {"1"}) or ("0" in there and here != {"1"})):
+                yield f"{fact} of {noun}: {_joined(mine[noun])}, {_joined(theirs[noun])}"
+    for noun in sorted(first.counts.keys() & second.counts.keys()):
+        counts, others = first.counts[noun], second.counts[noun]
+        if not (counts & others or ("0" in counts and others != {"1"}) or ("0" in others and counts != {"1"})):
             yield f"number of {noun}"
-    for what, said, told in (("written", one.written, other.written), ("name", one.names, other.names)):
-        if said and told and not said & told:
-            yield f"{what}: {_listed(said)}, {_listed(told)}"
-    if one.numerals - other.numbers and other.numerals - one.numbers:
-        yield f"numerals: {_listed(one.numerals)}, {_listed(other.numerals)}"
-    words, others = frozenset(one.words), frozenset(other.words)
+    for fact, words, others in (("written", first.written, second.written), ("name", first.names, second.names)):
+        if words and others and not words & others:
+            yield f"{fact}: {_joined(words)}, {_joined(others)}"
+    if first.numerals - second.numbers and second.numerals - first.numbers:
+        yield f"numerals: {_joined(first.numerals)}, {_joined(second.numerals)}"
+    words, others = frozenset(first.words), frozenset(second.words)
     for side, contrary in CONTRARY_SIDES:
         here_and_there = sorted((bool(side & text), bool(contrary & text)) for text in (words, others))
         if here_and_there == [(False, True), (True, False)]:
-            yield f"side: {_listed(side & (words | others))}, {_listed(contrary & (words | others))}"
-    things, theirs_too = frozenset(one.content), frozenset(other.content)
+            yield f"side: {_joined(side & (words | others))}, {_joined(contrary & (words | others))}"
+    things, theirs_too = frozenset(first.content), frozenset(second.content)
     acting, acting_too = (frozenset(map(_action, content)) for content in (things, theirs_too))
     for kinds in EXCLUSIVE:
         if acting & kinds and acting_too & kinds and not acting & acting_too & kinds:
-            yield f"kind: {_listed(acting & kinds)}, {_listed(acting_too & kinds)}"
-    if gone := (one.denied & theirs_too - other.denied) | (other.denied & things - one.denied):
-        yield f"denied: {_listed(gone)}"
+            yield f"kind: {_joined(acting & kinds)}, {_joined(acting_too & kinds)}"
+    if gone := (first.denied & theirs_too - second.denied) | (second.denied & things - first.denied):
+        yield f"denied: {_joined(gone)}"
     for word in sorted(things - theirs_too):
         if opposite := _opposites(word) & (theirs_too - things):
-            yield f"opposites: {word}, {_listed(opposite)}"
-    yield from _edited(one, other)
+            yield f"opposites: {word}, {_joined(opposite)}"
+    yield from _edited(first, second)
 
 
-def _edited(one: Statements, other: Statements) -> Iterator[str]:
+def _edited(first: Statements, second: Statements) -> Iterator[str]:
     """What two captions differ in that are nearly the same: other words in the same place, or another order."""
-    if one.words == other.words:
+    if first.words == second.words:
         return
-    reordered = one.content != other.content or sorted(one.words) == sorted(other.words)
-    if reordered and sorted(one.content) == sorted(other.content) and len(one.content) > 1:
+    reordered = first.content != second.content or sorted(first.words) == sorted(second.words)
+    if reordered and sorted(first.content) == sorted(second.content) and len(first.content) > 1:
         yield "the same words in another order"
-    shorter, longer = sorted((len(one.words), len(other.words)))
-    shared = sum(min(one.words.count(word), other.words.count(word)) for word in set(one.words))
+    shorter, longer = sorted((len(first.words), len(second.words)))
+    shared = sum(min(first.words.count(word), second.words.count(word)) for word in set(first.words))
     if shared < _NEARLY * longer or not shorter:
         return
     gone: list[str] = []
     new: list[str] = []
-    for operation, start, stop, at, to in SequenceMatcher(None, one.words, other.words, autojunk=False).get_opcodes():
-        if operation == "equal":
+    for kind, start, stop, at, to in SequenceMatcher(None, first.words, second.words, autojunk=False).get_opcodes():
+        if kind == "equal":
             continue
-        mine, theirs = one.words[start:stop], other.words[at:to]
-        here, there = content_words(mine), content_words(theirs)
-        gone, new = [*gone, *here], [*new, *there]
-        if here and there and not any(_synonyms(word) & set(there) for word in here):
-            yield f"{' '.join(here)}, not {' '.join(there)}"
+        mine, theirs = first.words[start:stop], second.words[at:to]
+        old_words, new_words = content_words(mine), content_words(theirs)
+        gone, new = [*gone, *old_words], [*new, *new_words]
+        if old_words and new_words and not any(_synonyms(word) & set(new_words) for word in old_words):
+            yield f"{' '.join(old_words)}, not {' '.join(new_words)}"
         for sides in CONTRARY_SIDES:
-            if any(sides[which] & set(mine) and sides[1 - which] & set(theirs) for which in (0, 1)):
+            if any(sides[side] & set(mine) and sides[1 - side] & set(theirs) for side in (0, 1)):
                 yield f"side: {' '.join(mine)}, not {' '.join(theirs)}"
         if any(word.isdecimal() for word in (*mine, *theirs)):
             yield f"numerals: {' '.join(mine)}, {' '.join(theirs)}"
@@ -187,13 +187,13 @@ def _statements(text: str) -> Statements:
             beyond = content_words(tokens[place + 1 : place + 1 + _WINDOW])
             denied.update(word for word in beyond if not word.isdecimal())
         if (count := _count(tokens, place)) is not None:
-            counted = [noun for noun in _nouns_after(tokens, place) if is_plural(noun) == (count != 1)]
-            for noun in map(singularise, counted):
+            counted_nouns = [noun for noun in _nouns_after(tokens, place) if is_plural(noun) == (count != 1)]
+            for noun in map(singularise, counted_nouns):
                 if word != "another" or noun in counts:
                     counts.setdefault(noun, []).append(count)
             beside = {*tokens[max(place - 1, 0) : place], *tokens[place + 1 : place + 2]}
             states = calculates or (count > _MOST_COUNTED and not beside & FACT_WORDS["clock"])
-            if word.isdecimal() and (word in digits or (states and not counted)):
+            if word.isdecimal() and (word in digits or (states and not counted_nouns)):
                 bare.add(word)
     several = (word for word in words if len(word) > 2 and word not in STOP_WORDS and is_plural(word) and is_noun(word))
     numbers = {noun: _possible(values) for noun, values in counts.items()}
@@ -315,25 +315,25 @@ def edited_captions(
             for result in results:
                 if result.text != result.original:
                     changed.setdefault(result.original, []).append(result.text)
-    nouns = sorted({word for text in texts for word in _TOKEN.findall(text) if _named(word)})
+    nouns = sorted({word for text in texts for word in _TOKEN.findall(text) if _names_thing(word)})
     edited: list[str | None] = []
     for place, text in enumerate(texts):
         choices = changed.get(text, []) if place % 2 else []
-        named = [match for match in _TOKEN.finditer(text) if _named(match.group())]
-        said = set(content_words(words_in_order(text)))
-        others = [noun for noun in nouns if said.isdisjoint(_synonyms(_base(noun)))]
+        matches = [match for match in _TOKEN.finditer(text) if _names_thing(match.group())]
+        text_words = set(content_words(words_in_order(text)))
+        replacements = [noun for noun in nouns if text_words.isdisjoint(_synonyms(_base(noun)))]
         if choices:
             edited.append(choices[int(stream.integers(len(choices)))])
-        elif named and others:
-            match = named[int(stream.integers(len(named)))]
-            noun = others[int(stream.integers(len(others)))]
+        elif matches and replacements:
+            match = matches[int(stream.integers(len(matches)))]
+            noun = replacements[int(stream.integers(len(replacements)))]
             edited.append(text[: match.start()] + noun + text[match.end() :])
         else:
             edited.append(None)
     return edited
 
 
-def _named(word: str) -> bool:
+def _names_thing(word: str) -> bool:
     """Whether a word names a thing, as far as it can be told without parsing."""
     word = word.casefold()
     return len(word) > 2 and word.isalpha() and word not in STOP_WORDS | COLOURS and (is_noun(word) or len(word) > 4)
@@ -357,5 +357,5 @@ def near_twins(dataset: Dataset) -> list[tuple[int, int]]:
     return sorted(pair for pair in pairs if contradicts(dataset.texts[pair[0]], dataset.texts[pair[1]]))
 
 
-def _listed(words: frozenset[str]) -> str:
+def _joined(words: frozenset[str]) -> str:
     return " ".join(sorted(words))

@@ -95,8 +95,8 @@ def assess_label_quality(
         twins[pair.first].add(pair.second)
         twins[pair.second].add(pair.first)
     owner, copies = dataset.caption_image.tolist(), {}
-    for row, others in same_captions(dataset).items():
-        if distinct := {image: others[image] for image in others if image not in twins[owner[row]]}:
+    for row, text_ids in same_captions(dataset).items():
+        if distinct := {image: text_ids[image] for image in text_ids if image not in twins[owner[row]]}:
             copies[row] = distinct
     swaps = find_swaps(dataset, [ranking for ranking in rankings.values() if ranking.direction == TEXT_TO_IMAGE], seed)
     concepts = extract_concepts(dataset, progress) if words else None
@@ -116,7 +116,7 @@ def assess_label_quality(
     return LabelQuality(
         dataset, _review_table(dataset, same, copies, swaps, doubts, shares),
         pl.DataFrame(remaining, schema=dict(RUN_COLUMNS), orient="row"), asdict(settings), tuple(filter(None, notes)),
-        pictures or {}, tuple(same), {row: tuple(others) for row, others in copies.items()}, swaps,
+        pictures or {}, tuple(same), {row: tuple(text_ids) for row, text_ids in copies.items()}, swaps,
     )  # fmt: skip
 
 
@@ -146,8 +146,8 @@ def same_captions(dataset: Dataset) -> dict[int, dict[int, str]]:
     copies = {}
     for row, (text, owner) in enumerate(zip(dataset.texts, dataset.caption_image.tolist(), strict=True)):
         words = words_in_order(text)
-        if others := {image: name for image, name in same[words].items() if words and image != owner}:
-            copies[row] = others
+        if text_ids := {image: name for image, name in same[words].items() if words and image != owner}:
+            copies[row] = text_ids
     return copies
 
 
@@ -216,11 +216,11 @@ def _review_table(
             facts = {EXCHANGED: f"{dataset.image_ids[swap.image]} has captions in its words", **facts}
             if sure and swap in swaps.evidence:
                 proposal, certain = (MOVE if swap.first else KEEP), True
-        if others := copies.get(row):
-            names = list(others.values())
+        if text_ids := copies.get(row):
+            names = list(text_ids.values())
             more = f" and {len(names) - 3} more" if names[3:] else ""
             facts = {SAME_CAPTION: f"same words: {', '.join(names[:3])}{more}", **facts}
-            suggested, proposal, certain = next(iter(others)), ALSO_FITS, True
+            suggested, proposal, certain = next(iter(text_ids)), ALSO_FITS, True
         rows.append({
             "image": owner[row], "caption": dataset.caption_ids[row], "text": dataset.texts[row],
             "reason": " + ".join(facts), "evidence": "; ".join(facts.values()), "proposal": proposal,
@@ -228,10 +228,10 @@ def _review_table(
         })  # fmt: skip
     rows.sort(key=lambda entry: (not entry["certain"], -entry.pop("reasons", 1)))
     for place, entry in enumerate(rows, start=1):
-        other = entry.pop("suggested")
+        suggested_row = entry.pop("suggested")
         entry |= {"place": place, "image": dataset.image_ids[entry["image"]]}
-        if other is not None:
-            entry |= {"suggested_image": dataset.image_ids[other], "suggested_text": first.get(other)}
+        if suggested_row is not None:
+            entry |= {"suggested_image": dataset.image_ids[suggested_row], "suggested_text": first.get(suggested_row)}
     return pl.DataFrame(rows, schema=dict(REVIEW_COLUMNS))
 
 
@@ -249,14 +249,14 @@ def plant_same_image(subject: Subject, strength: float, stream: np.random.Genera
     if len(rows) < 2:
         return Planted(subject)
     order = stream.permutation(rows)[: 2 * max(1, round(strength * len(rows)))].tolist()
-    kept, replaced = order[: len(order) // 2 * 2 : 2], order[1::2]
-    pictures |= {ids[row]: pictures[ids[other]] for row, other in zip(replaced, kept, strict=True)}
+    originals, replaced = order[: len(order) // 2 * 2 : 2], order[1::2]
+    pictures |= {ids[row]: pictures[ids[original]] for row, original in zip(replaced, originals, strict=True)}
     planted = replace(subject, pictures=pictures)
     if subject.images is not None and subject.captions is not None:
         source = np.arange(len(ids))
-        source[replaced] = kept
+        source[replaced] = originals
         planted = planted.with_vectors(subject.images.vectors[source])
-    return Planted.at(planted, images=[*kept, *replaced])
+    return Planted.at(planted, images=[*originals, *replaced])
 
 
 @finding_kind(
@@ -316,8 +316,8 @@ def plant_missing_positives(subject: Subject, strength: float, stream: np.random
     """Images whose captions are divided between them and a second one that shows the same."""
     dataset, owner = subject.dataset, subject.owner
     images = np.unique(owner)
-    drawn = np.sort(stream.permutation(images)[: max(1, round(strength * len(images)))])
-    divided = drawn[np.bincount(owner, minlength=len(dataset.image_ids))[drawn] >= 2]
+    sample = np.sort(stream.permutation(images)[: max(1, round(strength * len(images)))])
+    divided = sample[np.bincount(owner, minlength=len(dataset.image_ids))[sample] >= 2]
     again = {image: f"{dataset.image_ids[image]} again" for image in divided.tolist()}
     names = [dataset.image_ids[row] for row in owner.tolist()]
     for image, name in again.items():

@@ -100,13 +100,13 @@ class LabelQuality(Presented):
         head = f"{self.dataset.name}: {format_count(self.suspects, 'label')} to correct"
         parts: list[Part] = [Text.of(f"{head}, {len(self) - self.suspects:,} more worth a look")]
         if self.runs.height:
-            counted = ("failures", "words", "same_caption", "same_picture", "excused")
+            columns = ("failures", "words", "same_caption", "same_picture", "excused")
             rows = []
             for row in self.runs.iter_rows(named=True):
                 share = f"({100 * row['model'] / row['failures']:.1f} %)" if row["failures"] else ""
                 model = Figure(row["model"] if row["failures"] else None, digits=0, mark=share)
-                rows.append((row["run"], *(row[name] for name in counted), model))
-            header = ("run", *(name.replace("_", " ") for name in counted), "model")
+                rows.append((row["run"], *(row[name] for name in columns), model))
+            header = ("run", *(name.replace("_", " ") for name in columns), "model")
             explained = (
                 f"words: less than {self.settings['threshold']:.3g} of what the query names is named elsewhere (the "
                 "keyword filter; no excuse). Excused: the first place has the same caption word for word, or is the "
@@ -123,16 +123,16 @@ class LabelQuality(Presented):
         if reasons := self.reasons:
             facts = ((f"{name}: {reasons[name]:,}", f"{words}.") for name, words in REASONS.items() if name in reasons)
             parts.append(FactList(tuple(facts)))
-        shown = _SHOWN if self.shown is None else self.shown
+        limit = _SHOWN if self.shown is None else self.shown
         cards = []
-        for row in self.table.head(max(shown, _ON_PAGES)).iter_rows(named=True):
+        for row in self.table.head(max(limit, _ON_PAGES)).iter_rows(named=True):
             caption, text = row["caption"], f"“{' '.join(row['text'].split())}”" if row["text"] else ""
-            other = f" and image {row['suggested_image']}" if caption is None else f", caption {caption}"
+            second = f" and image {row['suggested_image']}" if caption is None else f", caption {caption}"
             then = row["proposal"] if row["certain"] else "worth a look"
-            title = f"{row['place']}. image {row['image']}{other}: {row['reason']} → {then}"
+            title = f"{row['place']}. image {row['image']}{second}: {row['reason']} → {then}"
             cards.append(PictureCard(title, tuple(filter(None, (text, row["evidence"]))), image=row["image"]))
         if cards:
-            parts.append(Cards("The first:", tuple(cards), self.pictures, most=shown))
+            parts.append(Cards("The first:", tuple(cards), self.pictures, most=limit))
         parts.append(Text.of(*(f"note: {note}" for note in self.notes), note=True))
         yield Section("", tuple(parts))
 
@@ -140,39 +140,39 @@ class LabelQuality(Presented):
         """Equal pictures, equal captions and exchanged captions, whether there are any or not."""
         images, captions = self.dataset.image_ids, self.dataset.caption_ids
 
-        def counted(
-            kind: str, count: int, what: str, of_all: float, p: float, evidence: Sequence[Evidence], **words: str
+        def observation(
+            kind: str, count: int, noun: str, of_all: float, p: float, evidence: Sequence[Evidence], **words: str
         ) -> Observation:
-            effect = Effect(count, None, None, f"{what}s")
+            effect = Effect(count, None, None, f"{noun}s")
             return Observation(
-                kind, words | {"count": format_count(count, what)}, effect, of_all, p, evidence=evidence
+                kind, words | {"count": format_count(count, noun)}, effect, of_all, p, evidence=evidence
             )  # fmt: skip
 
         if self.pictures:
             pairs = [(pair.first, pair.second) for pair in self.same_pictures]
-            yield counted(
+            yield observation(
                 "same-image", len(pairs), "pair", len({image for pair in pairs for image in pair}) / len(images),
                 0.0 if pairs else 1.0, [{"items": [images[image] for image in pair]} for pair in pairs],
                 show="shows" if len(pairs) == 1 else "show", excused=self._excused("same_picture", "such a picture"),
             )  # fmt: skip
         copied = [{"query": captions[row], "item": images[other]} for row in self.copies for other in self.copies[row]]
-        yield counted(
+        yield observation(
             "same-caption", len(self.copies), "caption", len(self.copies) / max(len(captions), 1),
             0.0 if copied else 1.0, copied, are="is" if len(self.copies) == 1 else "are",
             excused=self._excused("same_caption", "the image of such a caption"),
         )  # fmt: skip
         if self.swaps.p is not None:
             swapped = self.swaps.evidence
-            yield counted(
-                "swapped-captions", len(swapped), "caption", len(swapped) / max(self.swaps.asked, 1), self.swaps.p,
+            yield observation(
+                "swapped-captions", len(swapped), "caption", len(swapped) / max(self.swaps.queries, 1), self.swaps.p,
                 [{"query": captions[swap.caption], "item": images[swap.image]} for swap in swapped],
                 belong="belongs" if len(swapped) == 1 else "belong",
             )  # fmt: skip
 
-    def _excused(self, column: str, what: str) -> str:
+    def _excused(self, column: str, noun: str) -> str:
         """How many misses they excuse, of the run in which they are most."""
         most, failures = max(self.runs.select(column, "failures").iter_rows(), key=itemgetter(0), default=(0, 0))
-        return f"; {most:,} of {failures:,} misses retrieve {what}" if most else ""
+        return f"; {most:,} of {failures:,} misses retrieve {noun}" if most else ""
 
     def __len__(self) -> int:
         return self.table.height
@@ -197,12 +197,12 @@ class LabelQuality(Presented):
         owners = dict(_owners(self.dataset))
         proposed = self._first(limit).filter(pl.col("proposal").is_in([ALSO_FITS, MOVE]))
         extra = _fitting(owners, proposed.select("image", "caption", "suggested_image").iter_rows())
-        return _judged(self.dataset, extra, ANNOTATED, SUSPECTED, "captions + suspected")
+        return _graded(self.dataset, extra, ANNOTATED, SUSPECTED, "captions + suspected")
 
     def left_out(self, limit: int | None = None) -> list[str]:
         """The captions that should not be queries: those that the list proposes to remove or to move."""
-        chosen = pl.col("proposal").is_in([REMOVE, MOVE]) & pl.col("caption").is_not_null()
-        return self._first(limit).filter(chosen)["caption"].to_list()
+        proposed = pl.col("proposal").is_in([REMOVE, MOVE]) & pl.col("caption").is_not_null()
+        return self._first(limit).filter(proposed)["caption"].to_list()
 
     def as_dict(self) -> dict[str, Any]:
         swaps = self.swaps
@@ -267,7 +267,7 @@ def apply_review(dataset: Dataset, path: str | Path) -> ReviewedLabels:
     ``move``              the caption belongs to the suggested image instead
     """
     decisions = list(_decisions(path, dataset))
-    by_verdict = {verdict: [each for each in decisions if each.verdict == verdict] for verdict in (*VERDICTS, "")}
+    by_verdict = {verdict: [entry for entry in decisions if entry.verdict == verdict] for verdict in (*VERDICTS, "")}
     images = {removed.image for removed in by_verdict[REMOVE] if removed.caption is None}
     captions = [removed.caption for removed in by_verdict[REMOVE] if removed.caption is not None]
     for moved in by_verdict[MOVE]:
@@ -281,7 +281,7 @@ def apply_review(dataset: Dataset, path: str | Path) -> ReviewedLabels:
     cleaned = replace(dataset.select(image for image in dataset.image_ids if image not in images), captions=table)
     extra = _fitting(dict(_owners(cleaned)), (fits[1:4] for fits in by_verdict[ALSO_FITS]))
     counts = {verdict or "undecided": len(by_verdict[verdict]) for verdict in by_verdict}
-    return ReviewedLabels(cleaned, _judged(cleaned, extra, 1, 1, "captions + review"), counts)
+    return ReviewedLabels(cleaned, _graded(cleaned, extra, 1, 1, "captions + review"), counts)
 
 
 def _owners(dataset: Dataset) -> Iterator[tuple[str, str]]:
@@ -303,11 +303,11 @@ def _fitting(owners: Mapping[str, str], rows: Iterable[tuple[str, str | None, st
     return extra
 
 
-def _judged(dataset: Dataset, extra: set[tuple[str, str]], own: int, further: int, source: str) -> Relevance:
+def _graded(dataset: Dataset, extra: set[tuple[str, str]], grade: int, extra_grade: int, source: str) -> Relevance:
     """Each caption with its own image, and further pairs of the dataset's images."""
-    pairs = {(image, caption): own for caption, image in _owners(dataset)}
-    known = set(dataset.image_ids)
-    pairs = {pair: further for pair in extra if pair[0] in known} | pairs
+    pairs = {(image, caption): grade for caption, image in _owners(dataset)}
+    image_ids = set(dataset.image_ids)
+    pairs = {pair: extra_grade for pair in extra if pair[0] in image_ids} | pairs
     images, captions = zip(*pairs, strict=True) if pairs else ((), ())
     return Relevance.from_pairs(
         images, captions, list(pairs.values()), query_ids=dataset.image_ids, item_ids=dataset.caption_ids, source=source
@@ -318,18 +318,18 @@ def _decisions(path: str | Path, dataset: Dataset) -> Iterator[_Decision]:
     fix = "review a list that crosslens analyze labels -o wrote"
     with rows_of(existing_file(path), _NEEDED, fix=fix) as (frame, row_name):
         images, owners = set(dataset.image_ids), dict(_owners(dataset))
-        seen: dict[tuple[str, str], str] = {}
+        verdicts: dict[tuple[str, str], str] = {}
         for number, cells in enumerate(frame.select(_NEEDED).iter_rows()):
-            written = None if cells[0] is None else str(cells[0]).strip() or None
-            verdict = (written or "").lower().replace(" ", "-").replace("_", "-")
+            cell = None if cells[0] is None else str(cells[0]).strip() or None
+            verdict = (cell or "").lower().replace(" ", "-").replace("_", "-")
             image, caption, suggested = map(listed_id, cells[1:], (images, owners, images))
             try:
                 if verdict and verdict not in VERDICTS:
                     expected = f"one of {', '.join(VERDICTS)}, or nothing"
-                    raise InputError(f"the verdict {written!r}", expected=expected, fix="correct the verdict")
-                for what, row_id in (("an image", image), ("a caption", caption), ("an image", suggested)):
-                    if row_id is not None and row_id not in (owners if what == "a caption" else images):
-                        problem, expected = f"unknown {what.split()[1]} {row_id!r}", f"{what} of {dataset.name}"
+                    raise InputError(f"the verdict {cell!r}", expected=expected, fix="correct the verdict")
+                for noun, row_id in (("an image", image), ("a caption", caption), ("an image", suggested)):
+                    if row_id is not None and row_id not in (owners if noun == "a caption" else images):
+                        problem, expected = f"unknown {noun.split()[1]} {row_id!r}", f"{noun} of {dataset.name}"
                         raise InputError(problem, expected=expected, fix="review a list of this dataset")
                 if image is None or (caption is not None and owners[caption] != image):
                     problem, expected = (
@@ -342,7 +342,7 @@ def _decisions(path: str | Path, dataset: Dataset) -> Iterator[_Decision]:
                 if verdict == MOVE and caption is None:
                     raise InputError("move without a caption", fix="use remove or also-fits")
                 if caption is not None and verdict not in ("", ALSO_FITS):  # a merged file may have a caption twice
-                    before = seen.setdefault((image, caption), verdict)
+                    before = verdicts.setdefault((image, caption), verdict)
                     if before != verdict:
                         problem = f"{verdict} for caption {caption!r}, but {before} in an earlier row"
                         raise InputError(problem, fix="keep one of the two")

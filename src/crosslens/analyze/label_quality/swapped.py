@@ -68,7 +68,7 @@ class MovedCaptions:
     """
 
     captions: tuple[MovedCaption, ...] = ()
-    asked: int = 0
+    queries: int = 0
     many: bool = False
     p: float | None = None
 
@@ -88,16 +88,16 @@ def find_swaps(dataset: Dataset, rankings: Sequence[Ranking], seed: int = 0) -> 
         ranks[run, rows] = np.where(rank == UNRANKED, ranking.known + 1, rank)
         ranks[run, rows[best == UNRANKED]] = np.nan
         top = np.full((captions, _CANDIDATES), -1)
-        kept = ranking.top_items[:, :_CANDIDATES]
-        top[rows, : kept.shape[1]] = np.where(kept == UNRANKED, -1, item_rows(ranking, dataset)[kept])
+        items = ranking.top_items[:, :_CANDIDATES]
+        top[rows, : items.shape[1]] = np.where(items == UNRANKED, -1, item_rows(ranking, dataset)[items])
         lists.append(top)
-    asked = ~np.isnan(ranks).any(axis=0) if len(rankings) else np.zeros(captions, np.bool_)
-    if images < 2 * _FARTHEST or not asked.any():
+    is_query = ~np.isnan(ranks).any(axis=0) if len(rankings) else np.zeros(captions, np.bool_)
+    if images < 2 * _FARTHEST or not is_query.any():
         return MovedCaptions()
-    said = [words_in_order(text) for text in dataset.texts]
-    often = Counter(said)  # of a caption that two images have, nobody knows whose it is
-    once = np.array([often[words] == 1 for words in said], np.bool_)
-    far = asked & once & (ranks > max(_FARTHEST, _FAR * images)).all(axis=0)
+    word_lists = [words_in_order(text) for text in dataset.texts]
+    often = Counter(word_lists)  # of a caption that two images have, nobody knows whose it is
+    once = np.array([often[words] == 1 for words in word_lists], np.bool_)
+    far = is_query & once & (ranks > max(_FARTHEST, _FAR * images)).all(axis=0)
     words = _tf_idf(dataset.texts)
     usual = float((np.asarray(words.sum(axis=0)) ** 2).sum()) / max(captions, 1) ** 2
     members = [np.flatnonzero(owner == image) for image in range(images)]
@@ -111,10 +111,10 @@ def find_swaps(dataset: Dataset, rankings: Sequence[Ranking], seed: int = 0) -> 
         if single:
             target[row] = min(candidates, default=-1)
             continue
-        others = members[owner[row]][members[owner[row]] != row]
-        if not len(others) or np.nanmedian(ranks[:, others]) > max(_FARTHEST, _SIBLINGS * images):
+        siblings = members[owner[row]][members[owner[row]] != row]
+        if not len(siblings) or np.nanmedian(ranks[:, siblings]) > max(_FARTHEST, _SIBLINGS * images):
             continue
-        shared = _overlap(words, row, others)
+        shared = _overlap(words, row, siblings)
         if shared.mean() > usual + _SHARED:
             continue
         fits = [(_support(dataset, words, row, members[image]), -image) for image in candidates]
@@ -123,14 +123,14 @@ def find_swaps(dataset: Dataset, rankings: Sequence[Ranking], seed: int = 0) -> 
             target[row], ahead[row] = -image, support - shared.max()
     doubted = np.flatnonzero(target >= 0)
     if not len(doubted):
-        return MovedCaptions((), int(asked.sum()), False, 1.0)
+        return MovedCaptions((), int(is_query.sum()), False, 1.0)
     pairs = set(zip(owner[doubted].tolist(), target[doubted].tolist(), strict=True))
     holds = np.zeros(images, np.bool_)
     holds[owner[doubted]] = True
 
     def mutual(targets: IntArray) -> Array:
         if single:
-            return np.array([(image, own) in pairs for own, image in zip(owner[doubted], targets, strict=True)], bool)
+            return np.array([(image, home) in pairs for home, image in zip(owner[doubted], targets, strict=True)], bool)
         return holds[targets]
 
     evidence = mutual(target[doubted])
@@ -138,19 +138,19 @@ def find_swaps(dataset: Dataset, rankings: Sequence[Ranking], seed: int = 0) -> 
     offered = [[image for image in lists[0][row].tolist() if image not in (-1, owner[row])] for row in doubted]
     width = np.array([len(images_of) for images_of in offered])
     padded = np.array([images_of + [0] * (_CANDIDATES - len(images_of)) for images_of in offered])
-    which = (stream.random((_DRAWS, len(doubted))) * width).astype(np.int64)
-    drawn = [int(mutual(padded[np.arange(len(doubted)), places]).sum()) for places in which]
-    p = 1.0 if evidence.sum() < _FEWEST else (1 + sum(count >= evidence.sum() for count in drawn)) / (1 + _DRAWS)
+    picks = (stream.random((_DRAWS, len(doubted))) * width).astype(np.int64)
+    counts = [int(mutual(padded[np.arange(len(doubted)), places]).sum()) for places in picks]
+    p = 1.0 if evidence.sum() < _FEWEST else (1 + sum(count >= evidence.sum() for count in counts)) / (1 + _DRAWS)
     plain = (ahead[doubted] > _PLAIN_AHEAD) & (ranks[:, doubted] > _PLAIN_FAR * images).all(axis=0)
     for top in lists:
         plain &= (top[doubted, :_PLAIN_PLACES] == target[doubted, None]).any(axis=1)
     if most <= 2:  # too few captions to tell
         plain[:] = True
-    per_image = np.bincount(owner[asked], minlength=images)
+    per_image = np.bincount(owner[is_query], minlength=images)
     asked_images = per_image[per_image > 0]
     odd = 1 - float(((1 - _ODD) ** asked_images).mean())
     number = int(plain.sum())
-    enough = most > 2 and number >= _FEWEST and binom.sf(number // _TENTH, asked.sum(), _ODD) < _SURELY
+    enough = most > 2 and number >= _FEWEST and binom.sf(number // _TENTH, is_query.sum(), _ODD) < _SURELY
     holding = len(np.unique(owner[doubted[plain]]))
     too_many = float(binom.sf(holding - 1, len(asked_images), odd)) if enough else 1.0
     if (evidence & plain).sum() < _FEWEST_PLAIN:
@@ -160,14 +160,14 @@ def find_swaps(dataset: Dataset, rankings: Sequence[Ranking], seed: int = 0) -> 
         first = all(top[row, 0] == target[row] for top in lists)
         sure = bool(evidence[place]), bool(plain[place])
         swaps.append(MovedCaption(row, int(target[row]), int(np.nanmin(ranks[:, row])), first, *sure))
-    return MovedCaptions(tuple(swaps), int(asked.sum()), too_many < CHANCE, min(1.0, 2 * min(p, too_many)))
+    return MovedCaptions(tuple(swaps), int(is_query.sum()), too_many < CHANCE, min(1.0, 2 * min(p, too_many)))
 
 
 def _support(dataset: Dataset, words: sparse.csr_array, row: int, captions: IntArray) -> float:
     """How much of a caption's words two captions of an image have; none where most of its captions deny the caption."""
     shared = np.sort(_overlap(words, row, captions))
     support = float(shared[-2] if len(shared) > 2 else shared[-1]) if len(shared) else 0.0
-    texts = [dataset.texts[other] for other in captions.tolist()]
+    texts = [dataset.texts[caption] for caption in captions.tolist()]
     if support <= _AHEAD or not _is_denied(dataset.texts[row], texts):
         return support if support > _AHEAD else 0.0
     # Where they deny each other as well, one thing is said there in different orders, and it means nothing.

@@ -92,8 +92,8 @@ class Levels:
             names = names or [name for name, votes_of in self.ranges.items() if votes_of is None]
             if len(names) != 1:
                 count = f"{votes} of {models} votes"
-                both = f"{count} belong to both {names[0]} and {names[1]}" if names else f"{count} belong to no level"
-                raise _wrong(f"{both} of the mapping {self.text!r}")
+                fault = f"{count} belong to both {names[0]} and {names[1]}" if names else f"{count} belong to no level"
+                raise _wrong(f"{fault} of the mapping {self.text!r}")
             level_of[votes, models] = names[0]
         return level_of
 
@@ -196,10 +196,10 @@ class Difficulty(Presented):
         if not {"votes", "models"} <= set(self.table.columns):
             raise InputError("the table has no votes", expected="columns votes and models", fix="measure it again")
         margins = np.zeros(len(self))
-        known = [model for model in self.models if model in self.thresholds]
-        for model in known:
+        calibrated = [model for model in self.models if model in self.thresholds]
+        for model in calibrated:
             scores = self.scores(model)
-            margins += (scores - self.thresholds[model]) / (float(scores.std()) or 1.0) / len(known)
+            margins += (scores - self.thresholds[model]) / (float(scores.std()) or 1.0) / len(calibrated)
         table = self.table.with_columns(pl.Series("margin", margins))
         return table.sort("votes", "margin", "caption", "image").head(self.table.height if count is None else count)
 
@@ -272,7 +272,7 @@ def read_difficulty(path: str | Path) -> Difficulty:
             facts = parse_json(stored)
         require_entries(facts, {"dataset": str, "thresholds": dict, "mapping": str}, path)
         require_entries(facts["thresholds"], dict.fromkeys(facts["thresholds"], float), path, inside="thresholds")
-    stated = tuple(str(name) for name in table[DIFFICULTY].unique(maintain_order=True) if name is not None)
+    level_names = tuple(str(name) for name in table[DIFFICULTY].unique(maintain_order=True) if name is not None)
     usual = tuple(Levels.parse().ranges)
     return Difficulty(
         table,
@@ -280,7 +280,7 @@ def read_difficulty(path: str | Path) -> Difficulty:
         {str(name): float(value) for name, value in facts.get("thresholds", {}).items()},
         facts.get("mapping", ""),
         facts.get("tie_breaker"),
-        () if "mapping" in facts else usual if set(stated) <= set(usual) else stated,
+        () if "mapping" in facts else usual if set(level_names) <= set(usual) else level_names,
     )
 
 
@@ -366,9 +366,9 @@ def count_votes(matches: Mapping[str, Array], tie_breaker: str | None = None) ->
     if not panel:
         raise UsageError("no model in the panel besides the tie-breaker", fix="add models", option="scores")
     votes: Array = np.asarray(np.sum(panel, axis=0, dtype=np.int64))
-    asked = np.full(len(votes), len(panel), np.int64)
+    voters = np.full(len(votes), len(panel), np.int64)
     if tie_breaker is None:
-        return votes, asked
+        return votes, voters
     if len(panel) % 2:
         raise UsageError(
             f"besides the tie-breaker the panel has an odd number of models: {len(panel)}",
@@ -376,10 +376,10 @@ def count_votes(matches: Mapping[str, Array], tie_breaker: str | None = None) ->
             option="tie_breaker",
         )
     disagree = (votes > 0) & (votes < len(panel))
-    return votes + (disagree & matches[tie_breaker]), asked + disagree
+    return votes + (disagree & matches[tie_breaker]), voters + disagree
 
 
-def level_codes(votes: Array, asked: Array, levels: Levels, panel: int, *, tie_breaker: bool) -> Array:
+def level_codes(votes: Array, voters: Array, levels: Levels, panel: int, *, tie_breaker: bool) -> Array:
     """The position in the mapping of every pair's level, by its votes; all that the panel could cast must have one."""
     possible = [(count, panel) for count in range(panel + 1)]
     if tie_breaker:  # a unanimous panel does not ask it
@@ -387,7 +387,7 @@ def level_codes(votes: Array, asked: Array, levels: Levels, panel: int, *, tie_b
     positions = {name: position for position, name in enumerate(levels.ranges)}
     codes = np.zeros(len(votes), np.int64)
     for (count, models), name in levels.names_of(possible).items():
-        codes[(votes == count) & (asked == models)] = positions[name]
+        codes[(votes == count) & (voters == models)] = positions[name]
     return codes
 
 
@@ -412,8 +412,8 @@ def shares_table(results: Sequence[Difficulty]) -> Table:
     rows: list[tuple[Cell, ...]] = []
     for result in results:
         shares = result.shares()
-        known = [shares.get(level) for level in levels]
-        cells = (None if share is None else Figure.percent(share.mean, share.low, share.high) for share in known)
+        estimates = [shares.get(level) for level in levels]
+        cells = (None if share is None else Figure.percent(share.mean, share.low, share.high) for share in estimates)
         rows.append((result.dataset, len(result), *cells))
     first = results[0]
     voters = format_count(len(first.panel), "model") if first.panel else "a panel"
@@ -428,8 +428,8 @@ def thresholds_table(result: Difficulty, calibrations: Mapping[str, Calibration]
     """A row per model: its threshold, what that reached on the calibration set, and how many pairs match here."""
     rows: list[tuple[Cell, ...]] = []
     for model, threshold in result.thresholds.items():
-        known = calibrations.get(model)
-        reached = (None, None, None) if known is None else (known.precision, known.recall, known.f1)
+        fit = calibrations.get(model)
+        reached = (None, None, None) if fit is None else (fit.precision, fit.recall, fit.f1)
         matches = float(np.mean(result.matches(model))) if len(result) else None
         rows.append(
             (model_label(model, result), Figure(threshold, digits=4), *map(Figure.percent, (*reached, matches)))

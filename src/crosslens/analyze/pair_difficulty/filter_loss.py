@@ -63,8 +63,8 @@ class FilterLoss(Presented):
         header = ("threshold", *(("web kept",) if self.web_pairs else ()), *self.levels)
         losses = Table(header, tuple(rows), "r" * len(header))
         # The levels in their order, as in every chart of levels, then all pairs.
-        drawn = dict.fromkeys(self.curve["level"])
-        lost = {level: self.curve.filter(pl.col("level") == level)["lost"] for level in drawn}
+        levels = dict.fromkeys(self.curve["level"])
+        lost = {level: self.curve.filter(pl.col("level") == level)["lost"] for level in levels}
         lost[ALL_LEVELS] = lost.pop(ALL_LEVELS)
         lines = Lines(
             title="Pairs below the threshold", about=f"percent of pairs of {self.dataset}, scores of {self.model}",
@@ -113,12 +113,12 @@ def measure_filter_loss(
         if not np.isfinite(web).all():
             row = int(np.argmax(~np.isfinite(web)))
             raise InputError(f"{web[row]} among the web scores", row=row, expected="finite numbers")
-    chosen = _thresholds(thresholds, keep, web)
+    cutoffs = _thresholds(thresholds, keep, web)
     _, images = np.unique(difficulty.table["image"].to_numpy(), return_inverse=True)
     labels = difficulty.table[DIFFICULTY].to_numpy()
     groups = {ALL_LEVELS: np.ones(len(scores), np.bool_)} | {kind: labels == kind for kind in difficulty.levels}
     rows = []
-    for threshold in chosen:
+    for threshold in cutoffs:
         keeps = None if web is None else float(np.mean(web >= threshold))
         for kind, members in groups.items():
             below, owners = scores[members] < threshold, images[members]
@@ -128,7 +128,7 @@ def measure_filter_loss(
     columns |= dict.fromkeys(("lost", "low", "high"), pl.Float64)
     table = pl.DataFrame(rows, schema=columns, orient="row")
     # The loss from the lowest to the highest score or threshold.
-    steps = np.linspace(min(scores.min(), *chosen), max(scores.max(), *chosen), _CURVE_POINTS)
+    steps = np.linspace(min(scores.min(), *cutoffs), max(scores.max(), *cutoffs), _CURVE_POINTS)
     parts = []
     for kind, members in groups.items():
         if members.any():
@@ -147,10 +147,10 @@ def _thresholds(thresholds: Sequence[float] | None, keep: Sequence[float], web: 
     if keep and web is None:
         fix = "pass the same model's scores of unfiltered web pairs"
         raise UsageError("a share of web pairs to keep, without their scores", fix=fix, option="web_scores")
-    given = WEB_THRESHOLDS if thresholds is None and not keep else thresholds or ()
-    for threshold in given:
+    numbers = WEB_THRESHOLDS if thresholds is None and not keep else thresholds or ()
+    for threshold in numbers:
         if not np.isfinite(threshold):
             raise UsageError(f"threshold = {threshold}", fix="use finite numbers", option="thresholds")
     falling = np.empty(0) if web is None else np.sort(web)[::-1]
     by_share = [float(falling[int(np.ceil(round(share * len(falling), 9))) - 1]) for share in keep]
-    return sorted({*map(float, given), *by_share})
+    return sorted({*map(float, numbers), *by_share})

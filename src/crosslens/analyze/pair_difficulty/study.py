@@ -120,8 +120,8 @@ def measure_left_out(difficulty: Difficulty) -> tuple[LeftOut, ...]:
         roles |= {ordered[0]: WEAKEST, ordered[-1]: STRONGEST}
     results = []
     for model in difficulty.models:
-        rest = tuple(member for member in members if member != model)
-        codes = _assign(difficulty, rest, levels, None if model == difficulty.tie_breaker else difficulty.tie_breaker)
+        panel = tuple(member for member in members if member != model)
+        codes = _assign(difficulty, panel, levels, None if model == difficulty.tie_breaker else difficulty.tie_breaker)
         changed = float(np.mean(codes != whole))
         kappa = cohen_kappa(np.stack((whole, codes), axis=1))
         results.append(LeftOut(model, roles.get(model, ""), matched[model], changed, kappa, _shares(codes, levels)))
@@ -145,10 +145,10 @@ def measure_stability(difficulty: Difficulty, size: int, *, repeats: int = 10, s
         every = list(combinations(members, size))
         panels = [every[row] for row in random.permutation(possible)[:repeats]]
     else:
-        drawn: dict[tuple[int, ...], None] = {}
-        while len(drawn) < repeats:
-            drawn[tuple(sorted(random.choice(len(members), size, replace=False).tolist()))] = None
-        panels = [tuple(members[row] for row in rows) for rows in drawn]
+        panel_rows: dict[tuple[int, ...], None] = {}
+        while len(panel_rows) < repeats:
+            panel_rows[tuple(sorted(random.choice(len(members), size, replace=False).tolist()))] = None
+        panels = [tuple(members[row] for row in rows) for rows in panel_rows]
     codes = [_assign(difficulty, panel, levels, difficulty.tie_breaker) for panel in panels]
     kappas = tuple(cohen_kappa(np.stack(two, axis=1)) for two in combinations(codes, 2))
     return Stability(size, len(members), tuple(panels), kappas, tuple(_shares(assigned, levels) for assigned in codes))
@@ -164,8 +164,8 @@ def _mapping(difficulty: Difficulty) -> Levels:
 def _assign(difficulty: Difficulty, panel: Sequence[str], levels: Levels, tie_breaker: str | None) -> Array:
     """The level of every pair by the votes of these models, as its position in the mapping."""
     tie_breaker = tie_breaker if len(panel) % 2 == 0 else None
-    asked = (*panel, tie_breaker) if tie_breaker is not None else panel
-    votes = count_votes({model: difficulty.matches(model) for model in asked}, tie_breaker)
+    voters = (*panel, tie_breaker) if tie_breaker is not None else panel
+    votes = count_votes({model: difficulty.matches(model) for model in voters}, tie_breaker)
     return level_codes(*votes, levels, len(panel), tie_breaker=tie_breaker is not None).astype(np.float64)
 
 
@@ -234,9 +234,9 @@ class DifficultyStudy(Presented):
             parts.append(Text.of(text))
         if self.disagreements is not None:
             labels = {model: rows[DIFFICULTY].to_list() for model, rows in self.disagreements.items()}
-            levels = list(dict.fromkeys(level for named in labels.values() for level in reversed(named)))
+            levels = list(dict.fromkeys(level for row_levels in labels.values() for level in reversed(row_levels)))
             counts: tuple[tuple[Cell, ...], ...] = tuple(
-                (model, len(named), *map(named.count, levels)) for model, named in labels.items()
+                (model, len(row_levels), *map(row_levels.count, levels)) for model, row_levels in labels.items()
             )
             align = "l" + "r" * (len(levels) + 1)
             parts.append(Table(("only this model matches", "pairs", *levels), counts, align))
@@ -249,8 +249,8 @@ class DifficultyStudy(Presented):
     def as_dict(self) -> dict[str, Any]:
         return {
             **self.result.as_dict(),
-            "calibration": {name: chosen.as_dict() for name, chosen in self.calibrations.items()},
-            "beside": [other.as_dict() for other in self.beside],
+            "calibration": {name: calibration.as_dict() for name, calibration in self.calibrations.items()},
+            "beside": [result.as_dict() for result in self.beside],
             "left_out": json_form(self.left_out),
             "stability": None if self.stability is None else self.stability.as_dict(),
             "disagreements": self.disagreements
@@ -274,7 +274,7 @@ class DifficultyStudy(Presented):
         cards = []
         for row in rows.head(_MOST_PAIRS).iter_rows(named=True):
             image, text = row["image"], texts.get(row["caption"], row["caption"])
-            others = [other for other in dict.fromkeys(described.get(image, ())) if other != text]
+            other_texts = [other for other in dict.fromkeys(described.get(image, ())) if other != text]
             verdicts = []
             for model in self.result.models:
                 sign, against = ("✓", "≥") if row[f"vote[{model}]"] else ("✗", "<")
@@ -285,7 +285,7 @@ class DifficultyStudy(Presented):
                 PictureCard(
                     f"{row['votes']} of {row['models']} votes, {image}", (text,), image,
                     details=(
-                        *(f"also: {other}" for other in others[:_MOST_TEXTS] if image not in self.pictures),
+                        *(f"also: {other}" for other in other_texts[:_MOST_TEXTS] if image not in self.pictures),
                         f"{row[DIFFICULTY]}, caption {row['caption']}", *verdicts,
                     ),
                 )

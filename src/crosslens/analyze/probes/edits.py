@@ -35,7 +35,7 @@ from crosslens.language import (
 )
 from crosslens.perturbations import cased_like
 
-Said = frozenset[str]
+ImageWords = frozenset[str]
 """All words of all captions of an image, in lower case: what is said of it is no edit that contradicts."""
 
 
@@ -43,22 +43,22 @@ Said = frozenset[str]
 class Fact:
     """A kind of fact that captions state.
 
-    ``contraries``: what would make it false in its place; None: any other that captions state. ``stated`` matches every
+    ``contraries``: what would make it false in its place; None: any other that captions state. ``pattern`` matches each
     word that an edit replaces or puts in.
     """
 
     name: str
     plural: str
     changed: str
-    stated: re.Pattern[str]
-    contraries: Callable[[Words, Stated, Said], Iterable[str]] | None
+    pattern: re.Pattern[str]
+    contraries: Callable[[Words, Stated, ImageWords], Iterable[str]] | None
 
     def values(self, words: Words) -> list[str]:
         """What a caption states."""
         return [fact.value for fact in FACT_READERS[self.name](words)]
 
     def edited(
-        self, words: Words, said: Said, used: Counter[str], stream: np.random.Generator
+        self, words: Words, image_words: ImageWords, counts: Counter[str], stream: np.random.Generator
     ) -> tuple[str, str] | None:
         """The caption with one fact made false, by words that captions use, and its sort; None where it states none."""
         quoted = [match.span() for match in QUOTED.finditer(words.text)] if self.contraries else []
@@ -66,24 +66,24 @@ class Fact:
             (fact, options)
             for fact in FACT_READERS[self.name](words)
             if not any(start < words.spans[fact.first][0] < end for start, end in quoted)
-            and (options := self._options(words, fact, said, used))
+            and (options := self._options(words, fact, image_words, counts))
         ]
         if not facts:
             return None
         fact, options = facts[int(stream.integers(len(facts)))]
-        weights = np.array([1 + used[option] for option in options], np.float64)
+        weights = np.array([1 + counts[option] for option in options], np.float64)
         option = options[int(stream.choice(len(options), p=weights / weights.sum()))]
         return _replaced(words, fact, option), fact.sort
 
-    def _options(self, words: Words, fact: Stated, said: Said, used: Counter[str]) -> tuple[str, ...]:
+    def _options(self, words: Words, fact: Stated, image_words: ImageWords, counts: Counter[str]) -> tuple[str, ...]:
         if self.contraries:
-            return tuple(self.contraries(words, fact, said))
+            return tuple(self.contraries(words, fact, image_words))
         plain = fact.value.lower()
-        return tuple(text for text in used if text.lower() not in plain and plain not in text.lower())
+        return tuple(text for text in counts if text.lower() not in plain and plain not in text.lower())
 
     def without(self, text: str) -> str:
         """The text as a model sees it that does not read these facts."""
-        return re.sub(r"\ban\b", "a", " ".join(self.stated.sub(" ", text).split()))
+        return re.sub(r"\ban\b", "a", " ".join(self.pattern.sub(" ", text).split()))
 
 
 def _replaced(words: Words, fact: Stated, new: str) -> str:
@@ -96,33 +96,33 @@ def _replaced(words: Words, fact: Stated, new: str) -> str:
     return before + cased_like(words.text[start:end], new) + words.text[end:]
 
 
-def _other_colours(words: Words, fact: Stated, said: Said) -> Iterable[str]:
-    return sorted(FAR_COLOURS[fact.value] - {COLOUR_FAMILY[word] for word in said if word in COLOUR_FAMILY})
+def _other_colours(words: Words, fact: Stated, image_words: ImageWords) -> Iterable[str]:
+    return sorted(FAR_COLOURS[fact.value] - {COLOUR_FAMILY[word] for word in image_words if word in COLOUR_FAMILY})
 
 
-def _other_numbers(words: Words, fact: Stated, said: Said) -> Iterable[str]:
-    value, numbers = SMALL_NUMBERS[fact.value], {number_word(word) for word in said}
+def _other_numbers(words: Words, fact: Stated, image_words: ImageWords) -> Iterable[str]:
+    value, numbers = SMALL_NUMBERS[fact.value], {number_word(word) for word in image_words}
     for word, number in SMALL_NUMBERS.items():
         less, more = sorted((number, value))
         if more - less >= 2 and more >= 1.5 * less and number <= 9 and word not in numbers:
             yield str(number) if words[fact.first].isdecimal() else word
 
 
-def _other_sizes(words: Words, fact: Stated, said: Said) -> Iterable[str]:
+def _other_sizes(words: Words, fact: Stated, image_words: ImageWords) -> Iterable[str]:
     other, options = ("small", ("small", "tiny")) if fact.value in LARGE else ("large", ("big", "huge", "large"))
-    return () if said & SIZE_WORDS[other] else options
+    return () if image_words & SIZE_WORDS[other] else options
 
 
-def _other_actions(words: Words, fact: Stated, said: Said) -> Iterable[str]:
-    done = {ACTION_OF[word] for word in said if word in ACTION_OF}
-    done |= {"sit"} if said & {"bench", "chair"} else set()
-    done |= {"sleep"} if "bed" in said else set()
+def _other_actions(words: Words, fact: Stated, image_words: ImageWords) -> Iterable[str]:
+    done = {ACTION_OF[word] for word in image_words if word in ACTION_OF}
+    done |= {"sit"} if image_words & {"bench", "chair"} else set()
+    done |= {"sleep"} if "bed" in image_words else set()
     for action in CONTRARY_ACTIONS[fact.value]:
         if action not in done:
             yield ACTION_FORMS[action][words[fact.first].endswith("s")]
 
 
-def _opposite_positions(words: Words, fact: Stated, said: Said) -> Iterable[str]:
+def _opposite_positions(words: Words, fact: Stated, image_words: ImageWords) -> Iterable[str]:
     return (OPPOSITE_POSITIONS[fact.value],)  # captions of one image state the same relation from both ends
 
 

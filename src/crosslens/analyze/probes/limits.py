@@ -64,8 +64,8 @@ def find_truncation(encodings: Encodings, seed: int) -> Truncation:
     counts = np.array([len(text.split()) for text in texts])
     stream = random_stream(seed, "probes", "truncation")
     longest = np.argsort(-counts, kind="stable")[:_LONGEST]
-    rest = stream.permutation(len(texts))[:_OTHERS]
-    rows = [int(row) for row in dict.fromkeys([*longest, *rest]) if counts[row] >= _FEWEST_WORDS]
+    sample = stream.permutation(len(texts))[:_OTHERS]
+    rows = [int(row) for row in dict.fromkeys([*longest, *sample]) if counts[row] >= _FEWEST_WORDS]
     nothing = Truncation(len(rows), len(texts))
     if not rows:
         return nothing
@@ -84,16 +84,16 @@ def find_truncation(encodings: Encodings, seed: int) -> Truncation:
     wrong = (longer & clear & ~cut).any() or (shorter.any() and (~cut)[shorter & clear].mean() < _CONSISTENT)
     if wrong or not least or least < _NARROW * most or clear.mean() < _CONSISTENT:
         return nothing
-    shown = texts[rows[candidates[0]]]
+    example = texts[rows[candidates[0]]]
     ids = tuple(subject.dataset.caption_ids[row] for row in np.flatnonzero(counts > most))
     missed = float(np.mean((counts > most) & ~(subject.caption_hits > 0)))
-    return Truncation(len(rows), len(texts), least, most, ids, missed, (shown, reader.with_tail(shown, most, 0)))
+    return Truncation(len(rows), len(texts), least, most, ids, missed, (example, reader.with_tail(example, most, 0)))
 
 
 def _frequent_words(texts: Sequence[str]) -> list[str]:
     """Words that captions often use, of four letters or more: a model that reads at all knows them."""
-    used = Counter(word for text in texts[:5000] for word in set(re.findall(r"[^\W\d_]{4,}", text.lower())))
-    return [word for word, _ in used.most_common(60)] or ["word"]
+    counts = Counter(word for text in texts[:5000] for word in set(re.findall(r"[^\W\d_]{4,}", text.lower())))
+    return [word for word, _ in counts.most_common(60)] or ["word"]
 
 
 class _Tails:
@@ -104,20 +104,20 @@ class _Tails:
         self.fillers = [[str(word) for word in stream.permutation(list(fillers))] for _ in range(_FILLERS)]
 
     def _other_words(self, text: str, number: int, filler: int) -> list[str]:
-        said = set(re.findall(r"\w+", text.lower()))
-        free = [word for word in self.fillers[filler] if word not in said] or self.fillers[filler]
+        caption_words = set(re.findall(r"\w+", text.lower()))
+        free = [word for word in self.fillers[filler] if word not in caption_words] or self.fillers[filler]
         return [free[at % len(free)] for at in range(number)]
 
-    def with_tail(self, text: str, kept: int, filler: int) -> str:
+    def with_tail(self, text: str, limit: int, filler: int) -> str:
         words = text.split()
-        return " ".join([*words[:kept], *self._other_words(text, len(words) - kept, filler)])
+        return " ".join([*words[:limit], *self._other_words(text, len(words) - limit, filler)])
 
     def with_start(self, text: str, filler: int) -> str:
         return " ".join([*self._other_words(text, 2, filler), *text.split()[2:]])
 
-    def unchanged(self, texts: Sequence[str], kept: Sequence[int]) -> tuple[BoolArray, BoolArray]:
+    def unchanged(self, texts: Sequence[str], limits: Sequence[int]) -> tuple[BoolArray, BoolArray]:
         """Of each text, whether other words behind the kept ones change nothing, and whether at the start they do."""
-        changes = self._changes(texts, partial(self._with_tail_at, kept))
+        changes = self._changes(texts, partial(self._with_tail_at, limits))
         starts = self._changes(texts, lambda text, at, filler: self.with_start(text, filler))
         rounding = self.encodings.rounding
         # Rounding differs from text to text, a weak effect is there in all: its mean may not exceed that of rounding.
@@ -130,16 +130,16 @@ class _Tails:
     def limits(self, texts: Sequence[str]) -> list[int]:
         """How many words of each are read: the fewest behind which nothing changes."""
         low, high = [0] * len(texts), [len(text.split()) - 1 for text in texts]
-        while any(one < other for one, other in zip(low, high, strict=True)):
-            middle = [(one + other) // 2 for one, other in zip(low, high, strict=True)]
+        while any(start < end for start, end in zip(low, high, strict=True)):
+            middle = [(start + end) // 2 for start, end in zip(low, high, strict=True)]
             changes = self._changes(texts, partial(self._with_tail_at, middle))
             for at, same in enumerate(changes.max(axis=0) <= self.encodings.rounding):
                 if low[at] < high[at]:
                     low[at], high[at] = (low[at], middle[at]) if same else (middle[at] + 1, high[at])
         return low
 
-    def _with_tail_at(self, kept: Sequence[int], text: str, at: int, filler: int) -> str:
-        return self.with_tail(text, kept[at], filler)
+    def _with_tail_at(self, limits: Sequence[int], text: str, at: int, filler: int) -> str:
+        return self.with_tail(text, limits[at], filler)
 
     def _changes(self, texts: Sequence[str], edit: Callable[[str, int, int], str]) -> Array:
         """How far an edit moves each text's vector: fillers × texts. All are encoded together."""
@@ -179,8 +179,8 @@ def with_typos(subject: Subject, rows: Sequence[int], seed: int) -> list[tuple[i
     stream = random_stream(seed, "probes", "typos")
     typed: dict[int, str] = {}
     for attempt in range(_ATTEMPTS):
-        left = {ids[row]: texts[row] for row in rows if row not in typed}
-        perturbed = perturb_all(_TYPOS, left, seed=seed + attempt)
+        untyped = {ids[row]: texts[row] for row in rows if row not in typed}
+        perturbed = perturb_all(_TYPOS, untyped, seed=seed + attempt)
         for at, row in enumerate(row for row in rows if row not in typed):
             for kind in stream.permutation(len(_TYPOS)):
                 result = perturbed[_TYPOS[kind]][at]
@@ -214,10 +214,10 @@ def measure_typos(encodings: Encodings, typed: Sequence[tuple[int, str, str]], s
     beyond = paired_permutation(after + STATED_SIZE, before, owners, permutations=5000, resamples=0, seed=seed)
     lost = np.flatnonzero(after < before)
     ids, image_ids = subject.dataset.caption_ids, subject.dataset.image_ids
-    shown = typed[int(lost[0])] if len(lost) else typed[0]
+    example = typed[int(lost[0])] if len(lost) else typed[0]
     return Typos(
         len(rows), len(np.unique(owners)), float(before.mean()), float(after.mean()), test,
-        p=beyond.p_value if test.difference < -STATED_SIZE else 1.0, example=(shown[1], shown[2]),
+        p=beyond.p_value if test.difference < -STATED_SIZE else 1.0, example=(example[1], example[2]),
         evidence=tuple({"query": ids[rows[at]], "item": image_ids[owners[at]]} for at in lost),
     )  # fmt: skip
 
@@ -234,6 +234,6 @@ def first_hits(encodings: Encodings, owners: IntArray, texts: Sequence[str]) -> 
     for start in range(0, len(texts), step):
         stop = min(start + step, len(texts))
         scores = np.asarray(scorer.tile(slice(0, count), slice(start, stop)))
-        own = scores[owners[start:stop], np.arange(stop - start)]
-        hits[start:stop] = np.where(own >= scores.max(axis=0), 1.0, 0.0) / (scores == scores.max(axis=0)).sum(axis=0)
+        right = scores[owners[start:stop], np.arange(stop - start)]
+        hits[start:stop] = np.where(right >= scores.max(axis=0), 1.0, 0.0) / (scores == scores.max(axis=0)).sum(axis=0)
     return hits

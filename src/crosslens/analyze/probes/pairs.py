@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from crosslens.analyze.probes.edits import FACTS, Said
+from crosslens.analyze.probes.edits import FACTS, ImageWords
 from crosslens.analyze.probes.orders import swaps
 from crosslens.analyze.subject import Subject
 from crosslens.core import Evidence
@@ -100,31 +100,31 @@ def edit_captions(subject: Subject, *, most: int, scanned: int, seed: int) -> li
     for row, image in enumerate(subject.owner):
         of_image[int(image)].append(row)
     rows = visited(subject, seed, scanned)
-    read: dict[int, Words] = {}
-    said_of: dict[int, Said] = {}
+    parsed: dict[int, Words] = {}
+    image_words_of: dict[int, ImageWords] = {}
 
     def words(row: int) -> Words:
-        if row not in read:
-            read[row] = Words(texts[row])
-        return read[row]
+        if row not in parsed:
+            parsed[row] = Words(texts[row])
+        return parsed[row]
 
-    def said(row: int) -> Said:
+    def image_words(row: int) -> ImageWords:
         image = int(subject.owner[row])
-        if image not in said_of:
-            said_of[image] = frozenset(word for other in of_image[image] for word in words(other).lower)
-        return said_of[image]
+        if image not in image_words_of:
+            image_words_of[image] = frozenset(word for caption in of_image[image] for word in words(caption).lower)
+        return image_words_of[image]
 
     edits: list[tuple[str, str, str, Callable[[int, np.random.Generator], tuple[str, ...] | None]]] = []
     for fact in FACTS:
-        used = Counter(value for row in rows[:_COUNTED] for value in fact.values(words(row)))
+        counts = Counter(value for row in rows[:_COUNTED] for value in fact.values(words(row)))
 
         def make_false(
             row: int,
             stream: np.random.Generator,
             edit: Callable[..., tuple[str, ...] | None] = fact.edited,
-            used: Counter[str] = used,
+            counts: Counter[str] = counts,
         ) -> tuple[str, ...] | None:
-            return edit(words(row), said(row), used, stream)
+            return edit(words(row), image_words(row), counts, stream)
 
         edits.append((fact.name, fact.plural, fact.changed, make_false))
 
@@ -133,7 +133,7 @@ def edit_captions(subject: Subject, *, most: int, scanned: int, seed: int) -> li
         return pairs[int(stream.integers(len(pairs)))] if pairs else None
 
     edits.insert(3, ("order", "the order of words", "the order of words", exchange))
-    made = []
+    results = []
     for name, plural, changed, edit in edits:
         stream = random_stream(seed, "probes", name)
         captions: list[EditedCaption] = []
@@ -145,14 +145,14 @@ def edit_captions(subject: Subject, *, most: int, scanned: int, seed: int) -> li
                 captions.append(EditedCaption(row, texts[row], *edited))
                 if len(captions) == most:
                     break
-        seen = np.array(rows[:looked_at], np.int64)
-        images = np.unique(subject.owner[seen], return_inverse=True)[1]
+        examined = np.array(rows[:looked_at], np.int64)
+        images = np.unique(subject.owner[examined], return_inverse=True)[1]
         for sort in ("", BETWEEN) if name == "position" else ("",):
             of_sort = tuple(caption for caption in captions if sort in ("", caption.sort))
-            can = np.bincount(images, np.isin(seen, [caption.row for caption in of_sort]))
-            what = f"{plural} {sort}".strip(), f"{changed} {sort}".strip()
-            made.append(Edited(name, *what, of_sort, share_of_sums(can, np.bincount(images)), sort))
-    return made
+            can = np.bincount(images, np.isin(examined, [caption.row for caption in of_sort]))
+            wordings = f"{plural} {sort}".strip(), f"{changed} {sort}".strip()
+            results.append(Edited(name, *wordings, of_sort, share_of_sums(can, np.bincount(images)), sort))
+    return results
 
 
 class Encodings:
@@ -168,10 +168,10 @@ class Encodings:
         self.encode = subject.encode
         self.rows = {text: row for row, text in enumerate(dict.fromkeys(texts))}
         self.vectors = self.encode(list(self.rows))
-        chosen = random_stream(seed, "probes", "repeated").permutation(len(self.rows))[:_REPEATED]
+        repeated = random_stream(seed, "probes", "repeated").permutation(len(self.rows))[:_REPEATED]
         names = list(self.rows)
-        again = self.encode([names[row] for row in chosen])
-        self.differences = lengths(again - self.vectors[chosen])
+        again = self.encode([names[row] for row in repeated])
+        self.differences = lengths(again - self.vectors[repeated])
         size = float(np.median(lengths(self.vectors))) if len(self.vectors) else 0.0
         self.rounding = max(3 * float(self.differences.max(initial=0.0)), 2e-6 * size)
         """Vectors that are closer are the same vector."""
@@ -302,8 +302,8 @@ def probe(encodings: Encodings, edited: Edited, *, trusted: bool, seed: int) -> 
     ]
     enough = len(pairs) >= LEAST_CAPTIONS and len(np.unique(images)) >= 0.75 * LEAST_CAPTIONS
     # Of each kind of edit, and both ways of noticing, so that a model that reads some of them is not accused.
-    unread = enough and trusted and all(of.high < _READ for of in estimates[0])
-    unread = unread and all(of.mean < _READ for part in estimates[1:] for of in part)
+    unread = enough and trusted and all(figure.high < _READ for figure in estimates[0])
+    unread = unread and all(figure.mean < _READ for part in estimates[1:] for figure in part)
     # Of so many images, all with two captions of one vector: fewer than one in five has captions that differ (95 %).
     unread = unread or (trusted and bool(noticed.same.all()) and len(np.unique(images)) >= _ALL_ALIKE)
     hits = subject.caption_hits[rows]
@@ -325,8 +325,8 @@ def _with_read_words(encodings: Encodings, pairs: Sequence[EditedCaption], seed:
     """Those whose controls the model notices: where it does not read the words at all, their order cannot matter."""
     noticed = compare(encodings, [replace(pair, edited=pair.control) for pair in pairs], seed)
     sorts = np.array([pair.sort for pair in pairs])
-    read = {sort for sort in np.unique(sorts) if noticed.scores[sorts == sort].mean() >= _READ}
-    return tuple(pair for pair, same in zip(pairs, noticed.same, strict=True) if pair.sort in read and not same)
+    read_sorts = {sort for sort in np.unique(sorts) if noticed.scores[sorts == sort].mean() >= _READ}
+    return tuple(pair for pair, same in zip(pairs, noticed.same, strict=True) if pair.sort in read_sorts and not same)
 
 
 def share(values: Array, images: IntArray) -> Estimate:
@@ -341,16 +341,16 @@ def control(encodings: Encodings, texts: Sequence[tuple[int, str]], seed: int) -
     """
     subject = encodings.subject
     stream = random_stream(seed, "probes", "control")
-    chosen = [texts[at] for at in stream.permutation(len(texts))[:400]]
-    rows = np.array([row for row, _ in chosen], np.int64)
+    sample = [texts[at] for at in stream.permutation(len(texts))[:400]]
+    rows = np.array([row for row, _ in sample], np.int64)
     images = subject.owner[rows]
-    other = np.roll(np.arange(len(chosen)), 1)
-    differ = np.flatnonzero(images != images[other])
-    texts_own, texts_other = [chosen[at][1] for at in differ], [chosen[other[at]][1] for at in differ]
+    partner = np.roll(np.arange(len(sample)), 1)
+    differ = np.flatnonzero(images != images[partner])
+    texts_own, texts_other = [sample[at][1] for at in differ], [sample[partner[at]][1] for at in differ]
     falls = encodings.scores(images[differ], texts_own) - encodings.scores(images[differ], texts_other)
     usual = _usual_falls(encodings, texts_own, texts_other, seed)[0]
     shares = (share(np.sign(change) / 2 + 0.5, images[differ]) for change in (falls, falls - usual))
-    return max(shares, key=lambda of: of.low), len(differ)
+    return max(shares, key=lambda figure: figure.low), len(differ)
 
 
 def _usual_falls(encodings: Encodings, texts: Sequence[str], others: Sequence[str], seed: int) -> tuple[Array, float]:

@@ -47,8 +47,8 @@ def _unreading(
 
     def reread(texts: Sequence[str]) -> Array:
         bare = [without(text) for text in texts]
-        seen = [left if _chance(left) < strength else text for left, text in zip(bare, texts, strict=True)]
-        return encode([text or "a" for text in seen])
+        visible = [reduced if _chance(reduced) < strength else text for reduced, text in zip(bare, texts, strict=True)]
+        return encode([text or "a" for text in visible])
 
     stating = (
         caption
@@ -71,7 +71,7 @@ def _register(name: str, plural: str, without: Callable[[str], str], states: Cal
 
 
 for _fact in FACTS:
-    _register(_fact.name, _fact.plural, _fact.without, lambda text, fact=_fact: bool(fact.stated.search(text)))  # type: ignore[misc]
+    _register(_fact.name, _fact.plural, _fact.without, lambda text, fact=_fact: bool(fact.pattern.search(text)))  # type: ignore[misc]
 
 
 def sorted_words(text: str) -> str:

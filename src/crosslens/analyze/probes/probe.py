@@ -70,7 +70,7 @@ class Probes(Presented):
         for result in self.probes:
             if not result.n:
                 continue
-            said = result.unread and not (result.sort and result.name in unread)
+            is_unread = result.unread and not (result.sort and result.name in unread)
             words = {
                 "reads": "does not read" if result.same > 0.95 else "hardly reads", "what": result.plural,
                 "share": Figure.share(*_numbers(result.noticed)), "n": f"{result.n:,}", "images": f"{result.images:,}",
@@ -79,14 +79,14 @@ class Probes(Presented):
             }  # fmt: skip
             yield Observation(
                 result.name, words, Effect(*_effect(result.noticed), "share noticed"), result.weight,
-                bounded=said, evidence=result.evidence if said else (), subject=result.sort,
+                bounded=is_unread, evidence=result.evidence if is_unread else (), subject=result.sort,
             )  # fmt: skip
         if self.truncation is not None:
             cut, total = self.truncation.share, self.truncation.captions
             missed = self.truncation.missed
-            read = {"words": self.truncation.most or 0, "cut": f"{len(self.truncation.cut):,}", "total": f"{total:,}"}
+            limits = {"words": self.truncation.most or 0, "cut": f"{len(self.truncation.cut):,}", "total": f"{total:,}"}
             yield Observation(
-                "truncation", {**read, "share": Figure.percent(cut, unit=" %").number},
+                "truncation", {**limits, "share": Figure.percent(cut, unit=" %").number},
                 Effect(cut, cut, cut, "share of captions"), missed,
                 p=0.0 if cut >= STATED_SIZE and self.steady else 1.0,
                 evidence=tuple({"query": caption} for caption in self.truncation.cut),
@@ -183,23 +183,23 @@ def _address(result: Probe) -> str:
 
 def _bar(result: Probe) -> PairedBar:
     """How often it was noticed, an example, and the captions of which it was not."""
-    unnoticed, listed, counted = len(result.evidence), result.unnoticed, f"{len(result.evidence):,} unnoticed"
+    unnoticed, pairs, count_words = len(result.evidence), result.unnoticed, f"{len(result.evidence):,} unnoticed"
     cards = tuple(
         QueryCard(
             f"{pair.query} {result.changed}", pair.edited, (PictureCard("its own image", (), pair.image),),
             (f"The image scores no lower with this than with its caption: “{pair.text}”",), (f"caption {pair.query}",),
         )
-        for pair in listed[:_MOST_CARDS]
+        for pair in pairs[:_MOST_CARDS]
     )  # fmt: skip
     behind = EvidenceList(
         _address(result).removeprefix("#"),
-        f"{counted}, the first {len(listed)}" if len(listed) < unnoticed else counted,
-        tuple((pair.query, f"“{pair.text}” → “{pair.edited}”") for pair in listed),
+        f"{count_words}, the first {len(pairs)}" if len(pairs) < unnoticed else count_words,
+        tuple((pair.query, f"“{pair.text}” → “{pair.edited}”") for pair in pairs),
     )
     return PairedBar(
         result.changed, (result.n - unnoticed, unnoticed), about=_edit(result.example),
         pictures=(result.example.image,) if result.example else (),
-        details=(QueryCards(cards), behind) if listed else (), addresses=("", _address(result)),
+        details=(QueryCards(cards), behind) if pairs else (), addresses=("", _address(result)),
     )  # fmt: skip
 
 

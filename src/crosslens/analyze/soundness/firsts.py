@@ -18,14 +18,14 @@ from crosslens.values import IMAGE_TO_TEXT, TEXT_TO_IMAGE, Ranking
 class Firsts:
     """One direction of a subject, query by query in the order of its ranking.
 
-    ``images`` are the images (rows of the dataset) that the queries belong to, the units of chance; ``seen`` the images
+    ``images`` are the images (rows of the dataset) that the queries belong to, the units of chance; ``retrieved`` those
     that their first items belong to, -1 where nothing came or the dataset lacks it.
     """
 
     direction: str
     ranking: Ranking
     images: IntArray
-    seen: IntArray
+    retrieved: IntArray
     gallery: int
 
     @classmethod
@@ -77,14 +77,14 @@ class Firsts:
         What a list that was cut off does not hold is taken to be in the middle of the rest. NaN: nothing is relevant.
         """
         ranking, last = self.ranking, max(self.gallery - 1, 1)
-        rest = (ranking.known[ranking.rows] + last) / 2
-        above = np.where(ranking.above < 0, rest, ranking.above + ranking.tied / 2)
+        middle = (ranking.known[ranking.rows] + last) / 2
+        above = np.where(ranking.above < 0, middle, ranking.above + ranking.tied / 2)
         counts = np.bincount(ranking.rows, minlength=len(self.images))
         with np.errstate(invalid="ignore"):
             return np.asarray(1 - np.bincount(ranking.rows, above / last, len(self.images)) / counts)
 
     @cached_property
-    def asked(self) -> BoolArray:
+    def answerable(self) -> BoolArray:
         """Whether the query has a relevant item and belongs to an image of the dataset."""
         return (self.ranking.relevant_counts > 0) & (self.images >= 0)
 

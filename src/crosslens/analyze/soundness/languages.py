@@ -77,7 +77,7 @@ def languages(subject: Subject) -> Iterator[Observation]:
     if not spoken:
         return
     code, _ = next(iter(Counter(filter(None, spoken)).most_common(1)), ("", 0))
-    foreign = np.array([bool(code) and other == code for other in spoken])
+    foreign = np.array([bool(code) and language == code for language in spoken])
     # The captions of an image may be by one author: an image counts by the share of its captions.
     captions = np.bincount(subject.owner)
     shares = np.bincount(subject.owner, foreign) / np.maximum(captions, 1)

@@ -38,7 +38,7 @@ def plant_hub(subject: Subject, strength: float, stream: np.random.Generator) ->
     if images is None or captions is None or len(images.shape) != 2 or subject.score not in ("cosine", "dot"):
         return Planted(subject)
     row = int(stream.integers(len(images)))
-    drawn = stream.permutation(len(captions)) < max(1, round(strength * len(captions)))
+    misled = stream.permutation(len(captions)) < max(1, round(strength * len(captions)))
 
     def longer(vectors: Array, column: Array | int) -> Array:
         """By four times their length: the image then wins, whatever the angle to the others."""
@@ -52,7 +52,7 @@ def plant_hub(subject: Subject, strength: float, stream: np.random.Generator) ->
 
     wide = np.pad(images.vectors, ((0, 0), (0, 2))).astype(np.float32)
     wide[row, -2] = np.linalg.norm(images.vectors.astype(np.float64), axis=1).max()
-    changed = subject.with_vectors(wide, longer(captions.vectors, np.where(drawn, 0, 1)))
+    changed = subject.with_vectors(wide, longer(captions.vectors, np.where(misled, 0, 1)))
     return Planted.at(replace(changed, encode=encode and encode_longer), images=[row])
 
 
@@ -65,16 +65,16 @@ def hubs(firsts: Mapping[str, Firsts]) -> Iterator[Observation]:
     the two has an F distribution). β is at least the Poisson deviation of the next count, which is no surer than that.
     """
     for direction, first in firsts.items():
-        asked, wrong = first.asked, first.asked & ~first.right & (first.items >= 0)
+        answerable, wrong = first.answerable, first.answerable & ~first.right & (first.items >= 0)
         counts = np.bincount(first.items[wrong], minlength=len(first.ranking.item_ids))
         order = np.argsort(-counts, kind="stable")
         top = counts[order[: _TAIL + _MOST_HUBS + 1]].astype(np.float64)
-        number, p = _hubs_in(top, int(asked.sum()))
+        number, p = _hubs_in(top, int(answerable.sum()))
         concerned = wrong & np.isin(first.items, order[:number])
-        effect = share_of(concerned[asked], first.images[asked], "share of queries")
+        effect = share_of(concerned[answerable], first.images[answerable], "share of queries")
         names = ", ".join(first.ranking.item_ids[item].rpartition("/")[2] for item in order[:number])
         many = f"{format_count(number, first.item)} ({names}) come"
-        following = float(top[number] / max(asked.sum(), 1)) if number < len(top) else 0.0
+        following = float(top[number] / max(answerable.sum(), 1)) if number < len(top) else 0.0
         words = {
             "items": f"The {first.item} {names} comes" if number == 1 else many, "queries": f"{first.query}s",
             "share": Figure.share(*effect[:3]), "next": Figure.share(following),
@@ -118,20 +118,20 @@ def plant_ties(subject: Subject, strength: float, stream: np.random.Generator) -
 def ties(firsts: Mapping[str, Firsts]) -> Iterator[Observation]:
     """What the rule for equal scores decides of Hit@1: counted, not estimated."""
     for direction, first in firsts.items():
-        ranking, asked = first.ranking, first.asked
-        if not asked.any():
+        ranking, answerable = first.ranking, first.answerable
+        if not answerable.any():
             continue
         at_top = ranking.above == 0
-        relevant = np.bincount(ranking.rows, at_top, len(asked))
-        others = np.zeros(len(asked), np.int64)
-        np.maximum.at(others, ranking.rows[at_top], ranking.tied[at_top])
-        lost = (relevant > 0) & (others + 1 > relevant)  # else all items of the highest score are relevant
-        share, best = float(lost[asked].mean()), float((relevant > 0)[asked].mean())
+        relevant = np.bincount(ranking.rows, at_top, len(answerable))
+        tied_items = np.zeros(len(answerable), np.int64)
+        np.maximum.at(tied_items, ranking.rows[at_top], ranking.tied[at_top])
+        lost = (relevant > 0) & (tied_items + 1 > relevant)  # else all items of the highest score are relevant
+        share, best = float(lost[answerable].mean()), float((relevant > 0)[answerable].mean())
         words = {
             "points": Figure.share(share, unit=" points"), "metric": f"{direction}/Hit@1",
             "worst": Figure.share(best - share), "best": Figure.share(best),
         }  # fmt: skip
         p = 0.0 if share >= STATED_SIZE else 1.0
-        evidence = () if p else first.evidence(np.flatnonzero(lost & asked))
+        evidence = () if p else first.evidence(np.flatnonzero(lost & answerable))
         effect = Effect(share, share, share, "points")
         yield Observation("ties", words, effect, share, p, evidence=evidence, subject=direction)

@@ -77,7 +77,7 @@ def chance(subject: Subject, firsts: Mapping[str, Firsts]) -> Iterator[Observati
     """Whether the ranking is no better than a random one: both hits and places in the list are bounded from above."""
     parts, levels = [], []
     for direction in firsts.values():
-        rows = np.flatnonzero(direction.asked)
+        rows = np.flatnonzero(direction.answerable)
         images = direction.images[rows]
         if len(np.unique(images)) >= 2:
             columns = (direction.right, direction.within(_FAR), direction.places)
@@ -89,19 +89,19 @@ def chance(subject: Subject, firsts: Mapping[str, Firsts]) -> Iterator[Observati
     if not parts:
         return
     by_chance = np.mean(levels, axis=0)
-    gallery = min(direction.gallery for direction in firsts.values() if direction.asked.any())
+    gallery = min(direction.gallery for direction in firsts.values() if direction.answerable.any())
 
-    def both(column: int, confidence: float) -> Estimate:
+    def mean_of(column: int, confidence: float) -> Estimate:
         bounds = (0.0, float(len(parts))) if column < 2 else None
         figure = sum_of_means([(draws, values[column]) for draws, values in parts], confidence, bounds)
         ends = (figure.mean if np.isnan(end) else end for end in figure.interval)
         return Estimate(*(end / len(parts) for end in (figure.mean, *ends)))
 
-    hits, places = both(0, 0.95), both(2, 0.95)
-    stated = max(STATED_SIZE, _STATED_RANKS / gallery)
-    bounded = hits.high <= by_chance[0] + stated and places.high <= 0.5 + _STATED_PLACES
+    hits, places = mean_of(0, 0.95), mean_of(2, 0.95)
+    margin = max(STATED_SIZE, _STATED_RANKS / gallery)
+    bounded = hits.high <= by_chance[0] + margin and places.high <= 0.5 + _STATED_PLACES
     # What is weak is not absent: nothing may be surely better than chance.
-    better = any(both(column, _SURE).low > level + 1e-9 for column, level in enumerate(by_chance))
+    better = any(mean_of(column, _SURE).low > level + 1e-9 for column, level in enumerate(by_chance))
     words = {
         "directions": " and ".join({"t2i": "images by captions", "i2t": "captions by images"}[name] for name in firsts),
         "hits": Figure.share(hits.mean, *hits.interval), "chance": Figure.share(by_chance[0]),
@@ -118,7 +118,7 @@ class _Votes(NamedTuple):
     """
 
     images: IntArray
-    seen: IntArray
+    firsts: IntArray
     far: BoolArray
     captions: IntArray | None
     ids: list[str]
@@ -133,7 +133,7 @@ class _Offset(NamedTuple):
     """
 
     words: str
-    there: FloatArray
+    away: FloatArray
     right: FloatArray
     far: BoolArray
     moved: BoolArray
@@ -203,9 +203,9 @@ def _shift(
         offset.moved & (images >= start) & (images < stop)
         for start, stop in (segment[1:3], segment.inside, segment.outside)
     )
-    there, right = (float(column[segment.rows].mean()) for column in (offset.there, offset.right))
-    p = min(1.0, starts * float(np.exp(-segment.evidence))) if there > right else 1.0
-    words = fits.format(there=Figure.share(there), right=Figure.share(right))
+    away, right = (float(column[segment.rows].mean()) for column in (offset.away, offset.right))
+    p = min(1.0, starts * float(np.exp(-segment.evidence))) if away > right else 1.0
+    words = fits.format(away=Figure.share(away), right=Figure.share(right))
     shares = (float(concerned.mean()), float(reach[0].mean()), float(reach[1].mean()))
     queries = [ids[row] for row in np.flatnonzero(concerned).tolist()]
     return _Shift(p, (segment.start, segment.stop), offset.words, words, shares, queries)
@@ -218,13 +218,13 @@ def _found_elsewhere(subject: Subject, firsts: Mapping[str, Firsts]) -> _Shift |
         return None
     captions_of = int(np.bincount(votes.images, minlength=1).max())
     starts = 4 * len(_STAKES) * images * (captions_of + _FAR) * captions_of
-    fits = "is first for {there}, what belongs there for {right}"
+    fits = "is first for {away}, what belongs there for {right}"
     shifts: list[tuple[float, _Shift]] = []
     for offset in _offsets(subject, votes, images):
-        gains = offset.there - offset.right
+        gains = offset.away - offset.right
         far = offset.far & (images >= _SMALLEST_GALLERY)
-        segment = _best_segment(gains, np.where(far, _FAR * offset.there - 1, gains))
-        explained = offset.there * np.bincount(votes.images, offset.moved, images)
+        segment = _best_segment(gains, np.where(far, _FAR * offset.away - 1, gains))
+        explained = offset.away * np.bincount(votes.images, offset.moved, images)
         shift = _shift(segment, offset, starts, votes.images, votes.ids, fits)
         shifts.append((float(explained[segment.rows].sum()), shift))
     # What is shifted by an image is shifted for the last of its captions by one caption too: what explains most counts.
@@ -252,21 +252,21 @@ def _fits_elsewhere(subject: Subject) -> _Shift | None:
     scores = np.array(scorer_of(images, captions.part(rows), subject.score).tile(slice(0, count), slice(0, len(rows))))
     scores -= scores.mean(axis=1, keepdims=True)
     scores /= np.maximum(scores.std(axis=1, keepdims=True), 1e-12)
-    own = scores[owner, np.arange(len(rows))]
-    asked = np.maximum(np.bincount(owner, minlength=count), 1)
-    placed = np.bincount(owner, (scores < own).mean(axis=0), count) / asked < _PLACED
+    own_scores = scores[owner, np.arange(len(rows))]
+    counts = np.maximum(np.bincount(owner, minlength=count), 1)
+    placed = np.bincount(owner, (scores < own_scores).mean(axis=0), count) / counts < _PLACED
     all_rows = np.ones(len(rows), np.bool_)
 
     def offset(distance: int) -> _Offset:
         target = (owner + distance) % count
-        other = scores[target, np.arange(len(rows))]
-        columns = ((other > own) & placed[target], other <= own)
-        there, right = (np.bincount(owner, column, count) / asked for column in columns)
-        return _Offset(_rows_away(distance, count, "row"), there, right, ~all_rows, all_rows)
+        target_scores = scores[target, np.arange(len(rows))]
+        columns = ((target_scores > own_scores) & placed[target], target_scores <= own_scores)
+        away, right = (np.bincount(owner, column, count) / counts for column in columns)
+        return _Offset(_rows_away(distance, count, "row"), away, right, ~all_rows, all_rows)
 
     def gains(distance: int) -> FloatArray:
-        there, right = offset(distance)[1:3]
-        return there - right
+        away, right = offset(distance)[1:3]
+        return away - right
 
     if count < 2:
         return _Shift()
@@ -275,7 +275,7 @@ def _fits_elsewhere(subject: Subject) -> _Shift | None:
         return _Shift()
     peak, *beside = (gains((distance + step) % count)[segment.rows].mean() for step in (0, -2, -1, 1, 2))
     starts = len(_STAKES) * 2.0 * count * count if peak > 2 * max(beside) else np.inf
-    fits = "scores higher than what belongs there for {there} (chance: 50 %)"
+    fits = "scores higher than what belongs there for {away} (chance: 50 %)"
     return _shift(segment, offset(distance), starts, owner, [subject.dataset.caption_ids[row] for row in rows], fits)
 
 
@@ -284,55 +284,55 @@ def _votes(subject: Subject, firsts: Mapping[str, Firsts]) -> _Votes | None:
     direction = firsts.get(TEXT_TO_IMAGE) or next(iter(firsts.values()), None)
     if direction is None:
         return None
-    rows, captions = np.flatnonzero(direction.asked & (direction.seen >= 0)), None
+    rows, captions = np.flatnonzero(direction.answerable & (direction.retrieved >= 0)), None
     ids = direction.ranking.query_ids
     if direction.direction == TEXT_TO_IMAGE:
         captions = np.array([subject.dataset.caption_rows[ids[row]] for row in rows], np.int64)
         order = np.argsort(captions)
         rows, captions = rows[order], captions[order]
     far = ~direction.within(_FAR)[rows] & (direction.ranking.known[rows] >= _FAR)
-    votes = _Votes(direction.images[rows], direction.seen[rows], far, captions, [ids[row] for row in rows])
+    votes = _Votes(direction.images[rows], direction.retrieved[rows], far, captions, [ids[row] for row in rows])
     return votes if len(rows) else None
 
 
 def _offsets(subject: Subject, votes: _Votes, images: int) -> Iterator[_Offset]:
     """Where most queries find something: in sorted or reverse order, at distances in rows of images or of captions."""
-    own = votes.seen == votes.images
-    missed = np.flatnonzero(~own)
+    is_own = votes.firsts == votes.images
+    missed = np.flatnonzero(~is_own)
 
-    def offset(words: str, there: Array, moved: BoolArray) -> _Offset:
+    def offset(words: str, away: Array, moved: BoolArray) -> _Offset:
         """The shares of each image over the queries that the offset would move."""
-        asked = np.maximum(np.bincount(votes.images, moved, images), 1)
-        there, right, far = (np.bincount(votes.images, moved * c, images) / asked for c in (there, own, votes.far))
-        return _Offset(words, there, right, far == 1, moved)
+        counts = np.maximum(np.bincount(votes.images, moved, images), 1)
+        away, right, far = (np.bincount(votes.images, moved * c, images) / counts for c in (away, is_own, votes.far))
+        return _Offset(words, away, right, far == 1, moved)
 
     # An image that its own queries find has not moved, whoever else finds it: a copy, or a hub.
-    asked = np.bincount(votes.images, minlength=images)
-    unclaimed = 1 - np.bincount(votes.images, own, images) / np.maximum(asked, 1)
-    rows, sums = np.arange(images), (votes.seen + votes.images) % images
+    counts = np.bincount(votes.images, minlength=images)
+    unclaimed = 1 - np.bincount(votes.images, is_own, images) / np.maximum(counts, 1)
+    rows, sums = np.arange(images), (votes.firsts + votes.images) % images
     places = np.empty(images, np.int64)
     places[np.argsort(subject.dataset.image_ids, kind="stable")] = rows
     targets = [("in the order of sorted ids", places)]
     targets += [("in reverse order", (total - rows) % images) for total in _frequent(sums[missed], images)]
-    distances = (votes.seen - votes.images) % images
+    distances = (votes.firsts - votes.images) % images
     for distance in _frequent(distances[missed], images):
         targets.append((_rows_away(distance, images, "row"), (rows + distance) % images))
     for words, target in targets:
-        there = (~own & (votes.seen == target[votes.images])) * unclaimed[votes.seen]
-        yield offset(words, there, (target != rows)[votes.images])
+        away = (~is_own & (votes.firsts == target[votes.images])) * unclaimed[votes.firsts]
+        yield offset(words, away, (target != rows)[votes.images])
     owner, captions = subject.owner, len(subject.owner)
     if votes.captions is None or np.array_equal(owner, np.arange(images)):
         return
     hits = np.zeros(captions, np.bool_)  # by row of the caption
-    hits[votes.captions] = own
+    hits[votes.captions] = is_own
     order = np.argsort(owner, kind="stable")
     members = np.split(order, np.searchsorted(owner[order], np.arange(1, images)))
-    steps = [members[votes.seen[row]] - votes.captions[row] for row in missed]
+    steps = [members[votes.firsts[row]] - votes.captions[row] for row in missed]
     for distance in _frequent(np.concatenate([*steps, order[:0]]) % captions, captions):
         target, second = ((votes.captions + step * distance) % captions for step in (1, 2))
         moved = owner[target] != votes.images
-        kept = hits[target] & (owner[second] != owner[target])
-        yield offset(_rows_away(distance, captions, "caption"), moved & (votes.seen == owner[target]) & ~kept, moved)
+        stays = hits[target] & (owner[second] != owner[target])
+        yield offset(_rows_away(distance, captions, "caption"), moved & (votes.firsts == owner[target]) & ~stays, moved)
 
 
 def _frequent(distances: IntArray, rows: int) -> IntArray:

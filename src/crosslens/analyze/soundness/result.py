@@ -44,10 +44,10 @@ class Soundness(Presented):
 
     def sections(self) -> Iterator[Section]:
         rows = []
-        for seen in self.observations:
-            ends = (np.nan if end is None else end for end in seen.effect[1:3])
-            name = f"{_CHECKS[seen.kind]} ({seen.subject})" if seen.subject else _CHECKS[seen.kind]
-            rows.append((seen.kind, name, Figure.percent(seen.effect.value, *ends, unit=" %"), _verdict(seen)))
+        for row in self.observations:
+            ends = (np.nan if end is None else end for end in row.effect[1:3])
+            name = f"{_CHECKS[row.kind]} ({row.subject})" if row.subject else _CHECKS[row.kind]
+            rows.append((row.kind, name, Figure.percent(row.effect.value, *ends, unit=" %"), _verdict(row)))
         notes = f"Not looked at, as it is not there: {', '.join(self.not_looked_at)}." if self.not_looked_at else ""
         table = Table(("check", "what", "value", "verdict"), rows, "llrl", title="What was checked")
         yield Section("Is the input sound?", (table, *((Text.of(notes, note=True),) if notes else ())))
@@ -85,5 +85,5 @@ def look_into_inputs(subject: Subject) -> Soundness:
         *chance(subject, firsts), *misaligned(subject, firsts), *blank_vectors(subject), *norms(subject, firsts),
         *hubs(firsts), *ties(firsts), *languages(subject),
     )  # fmt: skip
-    seen = {observation.kind for observation in observations}
-    return Soundness(observations, tuple(name for name in _CHECKS if name not in seen))
+    kinds = {observation.kind for observation in observations}
+    return Soundness(observations, tuple(name for name in _CHECKS if name not in kinds))

@@ -86,11 +86,11 @@ def blank_vectors(subject: Subject) -> Iterator[Observation]:
             copied and side == "captions" and subject.encode is not None
         ):  # a model that tells them not apart: no mistake
             again = np.asarray(subject.encode([dataset.texts[row] for row in copied]), np.float64)
-            given = embeddings.vectors[copied]
-            if again.shape == given.shape:
-                apart = np.linalg.norm(again - given, axis=1) > _ROUNDING * np.linalg.norm(given, axis=1)
-                copied = [row for row, other in zip(copied, apart.tolist(), strict=True) if other]
-        for name, rows, what in (
+            stored = embeddings.vectors[copied]
+            if again.shape == stored.shape:
+                apart = np.linalg.norm(again - stored, axis=1) > _ROUNDING * np.linalg.norm(stored, axis=1)
+                copied = [row for row, differs in zip(copied, apart.tolist(), strict=True) if differs]
+        for name, rows, defect in (
             ("level", level, "a vector of zeros, or of one number everywhere"),
             ("equal", equal, f"{'nearly ' if nearly else ''}one and the same vector, {despite}"),
             ("copied", copied, f"a vector that another has too, {despite}"),
@@ -101,7 +101,7 @@ def blank_vectors(subject: Subject) -> Iterator[Observation]:
             # Without pictures nobody can tell whether an image is there twice.
             certain = share >= _NOTICEABLE and (name != "copied" or side == "captions" or bool(subject.pictures))
             p = (0.0 if certain else None) if len(rows) else 1.0
-            words = {"share": f"{Figure.share(share)} ({len(rows):,})", "side": side, "what": what}
+            words = {"share": f"{Figure.share(share)} ({len(rows):,})", "side": side, "what": defect}
             evidence = [{"item" if side == "images" else "query": ids[row]} for row in rows]
             effect = Effect(share, share, share, f"share of {side}")
             yield Observation(
@@ -125,9 +125,9 @@ def _blank_rows(
     pairs = stream.integers(0, len(flat), (_PAIRS, 2))
     pairs = pairs[pairs[:, 0] != pairs[:, 1]]
     usual = float(np.median(np.linalg.norm(np.subtract(*flat[pairs.T]), axis=1))) if len(pairs) else 0.0
-    others = np.flatnonzero(~is_level)
+    varied_rows = np.flatnonzero(~is_level)
     repeated, close = (
-        sorted(_repeated(flat, others, stream, least), key=len, reverse=True) for least in (0.0, _NEARLY * usual)
+        sorted(_repeated(flat, varied_rows, stream, least), key=len, reverse=True) for least in (0.0, _NEARLY * usual)
     )
     # A chain of neighbours is no vector that all of them have.
     close = [
@@ -142,8 +142,8 @@ def _blank_rows(
         if at_random > _TEMPLATE:
             return False
         every = list(combinations(rows[: _OUTSTANDING * 5], 2))
-        drawn = stream.permutation(len(every))[:_PAIRS]
-        return float(np.mean([likeness(*every[pair]) for pair in drawn])) <= at_random + _RELATED * (1 - at_random)
+        sample = stream.permutation(len(every))[:_PAIRS]
+        return float(np.mean([likeness(*every[pair]) for pair in sample])) <= at_random + _RELATED * (1 - at_random)
 
     def outstanding(groups: Sequence[Sequence[int]]) -> Sequence[int]:
         following = len(groups[1]) if len(groups) > 1 else 1
@@ -236,20 +236,20 @@ def norms(subject: Subject, firsts: Mapping[str, Firsts]) -> Iterator[Observatio
         if ids.item_ids != cosine.item_ids or ids.query_ids != cosine.query_ids:
             continue
         lengths = lengths_of[first.item]
-        asked = np.flatnonzero(first.asked)
-        by_unit, by_product = (side.right[asked].astype(np.float64) for side in (by_cosine[direction], first))
+        rows = np.flatnonzero(first.answerable)
+        by_unit, by_product = (side.right[rows].astype(np.float64) for side in (by_cosine[direction], first))
         test = paired_permutation(
-            by_unit, by_product, first.images[asked], permutations=_PERMUTATIONS, bounds=(0, 1), seed=subject.seed
+            by_unit, by_product, first.images[rows], permutations=_PERMUTATIONS, bounds=(0, 1), seed=subject.seed
         )
         effect = Effect.of("points", test.difference, *test.interval)
         level = bool(np.ptp(lengths) <= _LEVEL_LENGTHS * lengths.mean())
-        lost = asked[by_unit > by_product]
-        taken = np.isin(first.items[lost], _longest(lengths))
+        lost = rows[by_unit > by_product]
+        by_long = np.isin(first.items[lost], _longest(lengths))
         words = {
             "points": Figure.share(*effect[:3], unit=" points"), "metric": f"{direction}/Hit@1",
             "right": Figure.share(float(by_product.mean())), "unit": Figure.share(float(by_unit.mean())),
-            "items": f"{first.item}s", "longest": Figure.share(float(taken.mean()) if len(taken) else 0.0),
+            "items": f"{first.item}s", "longest": Figure.share(float(by_long.mean()) if len(by_long) else 0.0),
         }  # fmt: skip
         p = float(test.p_value) if test.difference >= STATED_SIZE and not level else 1.0
-        evidence = first.evidence(lost[np.argsort(~taken, kind="stable")]) if p < 0.05 else ()
+        evidence = first.evidence(lost[np.argsort(~by_long, kind="stable")]) if p < 0.05 else ()
         yield Observation("norms", words, effect, max(effect.value, 0.0), p, evidence=evidence, subject=direction)

@@ -205,7 +205,7 @@ def scorers(
     loaded = load_runs(runs or [])
     dataset = source.load_if_given() or dataset_of(loaded)
     encoding = encoding_of(encode)
-    pairs = analyze.ImageCaptionPairs.own(dataset)
+    pairs = analyze.ImageCaptionPairs.of_captions(dataset)
     cosines: dict[str, Any] = {}
     for name, member in scores_of_runs(loaded, encoding, trust_code=trust_code):
         cosines[name] = pairs.from_matrix(member.scores, name)
