@@ -128,8 +128,8 @@ def compare_caption_sets(
     notes += dict.fromkeys(note for request in requests for note in request.notes)
     graded = [str(request) for request in requests if family_of(request.spec).graded and request.spec.family != "DCGcm"]
     if graded:
-        named = ", ".join(graded)
-        notes.append(f"{named}: similarity is to each set's own captions, so the two sets are not on one scale.")
+        listed = ", ".join(graded)
+        notes.append(f"{listed}: similarity is to each set's own captions, so the two sets are not on one scale.")
     granularity = None
     if settings.granularity is not False:
         try:

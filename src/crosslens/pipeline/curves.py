@@ -157,9 +157,9 @@ class GalleryCurves(Presented):
             direction, name = split_name(metric)
             title = f"{name} against the size of the gallery, {DIRECTION_LABELS.get(direction, direction)}"
             measured = {run: float(sizes[direction]) for run, sizes in self.galleries.items()}
-            about = f"{100 * self.level:g}% intervals over images; items ranked: "
-            about += ", ".join(f"{run} {size:,.0f}" for run, size in measured.items())
-            about += "; dotted, hollow points: extrapolated" if self.notes else ""
+            subtitle = f"{100 * self.level:g}% intervals over images; items ranked: "
+            subtitle += ", ".join(f"{run} {size:,.0f}" for run, size in measured.items())
+            subtitle += "; dotted, hollow points: extrapolated" if self.notes else ""
             figures = {
                 run: {point.size: metric_figure(metric, point.mean, point.low, point.high) for point in metrics[metric]}
                 for run, metrics in self.points.items()
@@ -170,7 +170,7 @@ class GalleryCurves(Presented):
             )
             lines = Lines(
                 title=title, across=tuple(map(float, self.sizes)), series=tuple(series), axis="items in the gallery",
-                about=about, logarithmic=True, measured=measured,
+                about=subtitle, logarithmic=True, measured=measured,
                 limits=(0.0, 1.0) if bounds_of(metric) == (0, 1) else None,
             )  # fmt: skip
             for run, metrics in self.points.items():
@@ -421,17 +421,17 @@ def gallery_curve(
     if not runs:
         raise UsageError("no runs", fix="name at least one")
     shared = [direction for direction in runs[0].rankings if all(direction in run.rankings for run in runs)]
-    wanted: dict[tuple[str, MetricSpec], None] = {}
+    directed_specs: dict[tuple[str, MetricSpec], None] = {}
     for request in parse_metrics(GALLERY_METRICS if metrics is None else metrics):
         if request.spans_both:
             fix = f"name the direction: t2i/{request} or i2t/{request}"
             raise UsageError(f"{request} is over two galleries", fix=fix)
         require_expectation(request.spec)
         for direction in shared if request.direction is None else (request.direction,):
-            wanted[direction, request.spec] = None
-    if not wanted:
+            directed_specs[direction, request.spec] = None
+    if not directed_specs:
         raise UsageError("the runs keep no ranking of the same direction", fix="name runs that keep their rankings")
-    requests = list(wanted)
+    requests = list(directed_specs)
     directions = dict.fromkeys(direction for direction, _ in requests)
     labels = run_labels(runs)
     ranked = {
@@ -442,21 +442,21 @@ def gallery_curve(
     ranked_galleries = [run.galleries for run in ranked.values()]
     if sizes is None:
         smallest = max(gallery.smallest for gallery in ranked_galleries)
-        chosen = round_sizes(smallest, (gallery.gallery for gallery in ranked_galleries))
+        gallery_sizes = round_sizes(smallest, (gallery.gallery for gallery in ranked_galleries))
     elif not sizes:
         raise UsageError("no sizes", fix="name some, such as 10,50,150", option="sizes")
     else:
-        chosen = tuple(sorted(dict.fromkeys(map(int, sizes))))
+        gallery_sizes = tuple(sorted(dict.fromkeys(map(int, sizes))))
     points: dict[str, dict[str, tuple[GalleryPoint, ...]]] = {label: {} for label in labels}
-    with stage(shown_progress(progress), "curves", len(labels) * len(requests)) as shown:
+    with stage(shown_progress(progress), "curves", len(labels) * len(requests)) as bar:
         for label, (direction, spec) in product(labels, requests):
             run = ranked[label, direction]
-            within = [size for size in chosen if sizes is not None or size <= run.galleries.gallery]
+            within = [size for size in gallery_sizes if sizes is not None or size <= run.galleries.gallery]
             points[label][f"{direction}/{spec}"] = tuple(run.point(spec, size) for size in within)
-            shown.advance(1)
+            bar.advance(1)
     galleries = {label: {name: ranked[label, name].galleries.gallery for name in directions} for label in labels}
     changes = order_changes(
-        ranked, labels, requests, chosen, permutations=permutations, seed=seed, correction=correction
+        ranked, labels, requests, gallery_sizes, permutations=permutations, seed=seed, correction=correction
     )
     beyond = [metric for metrics in points.values() for metric, series in metrics.items()
               if any(point.extrapolated for point in series)]  # fmt: skip
@@ -468,7 +468,7 @@ def gallery_curve(
             "i2t: the captions of an image resemble each other, which the extrapolation does not know; in validation "
             "its figures were too high."
         )
-    return GalleryCurves(chosen, points, galleries, changes, level, correction, tuple(notes))
+    return GalleryCurves(gallery_sizes, points, galleries, changes, level, correction, tuple(notes))
 
 
 def parse_sizes(text: str) -> tuple[int, ...]:
@@ -536,9 +536,9 @@ class Curves(Presented):
             ),
             f"bands: {100 * figures[0].level:g}% intervals over images" if isfinite(figures[0].low) else "",
         ]
-        about = " · ".join(fact for fact in facts if fact)
+        subtitle = " · ".join(fact for fact in facts if fact)
         lines = Lines(
-            title=heading, about=about, across=tuple(map(float, self.counts)),
+            title=heading, about=subtitle, across=tuple(map(float, self.counts)),
             series=tuple(
                 Series(
                 f"{run}: {_WORDS[family]} ({family})",
@@ -554,7 +554,7 @@ class Curves(Presented):
         ]
         header = ("m", *(f"{run} {family}" for run, family, _ in columns))
         table = Table(header, tuple(rows), "r" * len(header), most=_MOST_COUNTS)
-        yield Section(heading, (lines, table, Text.of(f"In percent. {about}.")))
+        yield Section(heading, (lines, table, Text.of(f"In percent. {subtitle}.")))
 
     def as_dict(self) -> dict[str, Any]:
         return {
@@ -615,8 +615,8 @@ def curve(
             )
     graded = GradedRelevance(parse_metrics(specs), dataset, {name: phi})
     first = rankings[0]
-    judged = Relevance.from_indices(first.query_ids, first.item_ids, first.rows, first.relevant, first.grades)
-    gains, fingerprints = graded.gains({direction: judged}, (), threads=threads, progress=progress)
+    relevance = Relevance.from_indices(first.query_ids, first.item_ids, first.rows, first.relevant, first.grades)
+    gains, fingerprints = graded.gains({direction: relevance}, (), threads=threads, progress=progress)
     values = {}
     for label, run, ranking in zip(run_labels(runs), runs, rankings, strict=True):
         clusters = {direction: _clusters(run, direction)}

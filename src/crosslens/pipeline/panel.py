@@ -66,14 +66,14 @@ def read_panel(
     for word in sources:
         name, source = parse_source(word)
         if Path(source).suffix.lower() in ARRAY_SUFFIXES:
-            known = dataset or (panel[0].dataset if panel else None)
-            if known is None:
+            scored = dataset or (panel[0].dataset if panel else None)
+            if scored is None:
                 problem = f"{source} does not say which images and captions it scores"
                 raise UsageError(problem, fix=f"pass {argument('dataset')}, or name a run first", option="dataset")
             with reading(source):
-                matrix = read_scores(known, source)
-                score_source(known, scores=matrix)  # a wrong shape or type raises
-            member = ModelScores(name or Path(source).stem, known, matrix, source)
+                matrix = read_scores(scored, source)
+                score_source(scored, scores=matrix)  # a wrong shape or type raises
+            member = ModelScores(name or Path(source).stem, scored, matrix, source)
         else:
             with trusting(*trust):
                 member = _from_run(name or Path(source).resolve().name, source, reading_runs)

@@ -281,8 +281,8 @@ def _provenance(
     texts = options.texts
     notes = [] if texts is None else text_set_notes(texts.queries, texts.image_text)
     if dataset is not None and IMAGE_TO_TEXT in ranker.relevance:
-        judged = ranker.relevance[IMAGE_TO_TEXT].relevant()
-        bare = int((dataset.without_captions & (np.diff(judged.offsets) == 0)).sum())
+        relevance = ranker.relevance[IMAGE_TO_TEXT].relevant()
+        bare = int((dataset.without_captions & (np.diff(relevance.offsets) == 0)).sum())
         of = f"{bare:,} of {len(dataset.image_ids):,}"
         notes += [f"{of} images have no caption: they are in the gallery, and no queries"] if bare else []
     notes += ranker.notes
@@ -329,9 +329,9 @@ def text_set_notes(texts: TextQueries, image_text: str) -> list[str]:
         return []
     queries, corpus = texts.sources
     several = {MEAN: "the mean of all captions of an image", EACH: "every caption"}
-    asked = several.get(str(texts.query), f"caption {texts.query} of each image")
+    query = several.get(str(texts.query), f"caption {texts.query} of each image")
     how = "the mean of all texts of an image" if image_text == MEAN else f"texts by {image_text}"
-    return [f"queries: {queries.name} ({asked}); corpus: {corpus.name} ({how})", *texts.notes]
+    return [f"queries: {queries.name} ({query}); corpus: {corpus.name} ({how})", *texts.notes]
 
 
 @contextmanager

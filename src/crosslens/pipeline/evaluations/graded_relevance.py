@@ -61,14 +61,14 @@ class GradedRelevance:
         self._similarities: dict[str, Similarity] = {}
         self._encoders: dict[str, ScoreSource] = {}
         self.description: dict[str, Any] = {}
-        named = [
+        inputs = [
             *requests_naming(requests, "φ"),
             *(pair for pair in requests_naming(requests, "scores_from") if pair[0] != OWN_SCORES),
         ]
-        if not named:
+        if not inputs:
             return
         if dataset is None:
-            problem = f"{named[0][1]} requires the captions and images themselves"
+            problem = f"{inputs[0][1]} requires the captions and images themselves"
             raise UsageError(problem, fix=f"pass {argument('dataset')}")
         self._dataset = dataset
         sources = {SIMILARITIES.canonical(name): source for name, source in (phi or {}).items()}
@@ -91,9 +91,9 @@ class GradedRelevance:
                         fix=f"pass scores_from={{{name!r}: scores}} or scores_from={{{name!r}: (images, captions)}}",
                         subject=name,
                     )
-                given = (encoders or {})[name]
-                pair = isinstance(given, tuple) and len(given) == 2
-                source = score_source(dataset, *given) if pair else score_source(dataset, scores=given)
+                vectors = (encoders or {})[name]
+                pair = isinstance(vectors, tuple) and len(vectors) == 2
+                source = score_source(dataset, *vectors) if pair else score_source(dataset, scores=vectors)
                 self._encoders[name] = source
                 self.description.setdefault("scores_from", {})[name] = dict(source.description)
 

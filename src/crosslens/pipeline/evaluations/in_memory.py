@@ -63,12 +63,12 @@ def measure_vectors(
             expected=f"one of the {len(names):,} images", fix="pass the features of every image that captions name",
         )  # fmt: skip
     requests = vector_metrics(metrics)
-    left, right = Embeddings.of(images, names), Embeddings.of(captions)
+    of_images, of_captions = Embeddings.of(images, names), Embeddings.of(captions)
     rows = np.array([row_of[name] for name in owners], np.int64)
-    relevance = Relevance.from_indices(left.ids, right.ids, rows, np.arange(len(rows)))
+    relevance = Relevance.from_indices(of_images.ids, of_captions.ids, rows, np.arange(len(rows)))
     # Not by evaluate(): a run's record has hashes of the vectors, which cost a third of ranking a small split.
     rankings = rank_both(
-        scorer_of(left, right, score or default_score(left.kind, right.kind)), relevance,
+        scorer_of(of_images, of_captions, score or default_score(of_images.kind, of_captions.kind)), relevance,
         depth=max(1, *(request.spec.cutoff or 1 for request in requests)), threads=threads,
     )  # fmt: skip
     values = measure(rankings, {IMAGE_TO_TEXT: np.arange(len(names)), TEXT_TO_IMAGE: rows}, requests, resamples=0)

@@ -57,8 +57,8 @@ def direction_of(value: Relevance | RankedLists, dataset: Dataset) -> str:
     what = "judgements" if isinstance(value, Relevance) else "run"
     fits = {name: sum(parts) for name, parts in shares.items() if all(parts)}
     if not fits:
-        known = {*dataset.image_ids, *dataset.caption_ids}
-        unknown = next((name for name in (*value.query_ids, *value.item_ids) if name not in known), "")
+        dataset_ids = {*dataset.image_ids, *dataset.caption_ids}
+        unknown = next((name for name in (*value.query_ids, *value.item_ids) if name not in dataset_ids), "")
         raise InputError(
             f"the ids of the {what} are not those of the dataset (such as {unknown!r})",
             expected="queries and items among the dataset's image and caption ids",
@@ -138,11 +138,11 @@ def judgements_over(
         return relevance, []
     rows, columns = match_ids(relevance.query_ids, queries), match_ids(relevance.item_ids, items)
     outside = (rows[relevance.rows] < 0) | (columns[relevance.items] < 0)
-    for what, ids, known, places in (("query", relevance.query_ids, queries, rows),
+    for what, ids, dataset_ids, places in (("query", relevance.query_ids, queries, rows),
                                      ("item", relevance.item_ids, items, columns)):  # fmt: skip
         names = [ids[row] for row in np.flatnonzero(places < 0)]
         if names:
-            _refuse_many(what, names, outside.mean() if len(outside) else 0.0, known, skip_unknown)
+            _refuse_many(what, names, outside.mean() if len(outside) else 0.0, dataset_ids, skip_unknown)
     notes = []
     if outside.any():
         first = int(np.argmax(outside))
@@ -158,8 +158,8 @@ def judgements_over(
 
 
 def _unknown(names: Ids, ids: Ids) -> Array:
-    known = set(ids)
-    return np.fromiter((name not in known for name in names), np.bool_, len(names))
+    id_set = set(ids)
+    return np.fromiter((name not in id_set for name in names), np.bool_, len(names))
 
 
 def _left_out(count: int, total: int, what: str, example: str) -> str:
@@ -173,18 +173,18 @@ def _with_items(lists: RankedLists, keep: Array) -> RankedLists:
 
 
 def _refuse_many(
-    what: str, unknown: Sequence[str], share: float, known: Ids, skip_unknown: bool, otherwise: str = ""
+    what: str, unknown: Sequence[str], share: float, dataset_ids: Ids, skip_unknown: bool, otherwise: str = ""
 ) -> None:
     """Raise where more than a few ids are unknown, unless they are to be skipped; and always where all are."""
     if share <= _FEW or (skip_unknown and share < 1):
         return
-    near = UnknownNameError(what, unknown[0], known[:20_000]).suggestions
+    near = UnknownNameError(what, unknown[0], dataset_ids[:20_000]).suggestions
     skip = f"{argument('skip_unknown', True)} leaves out what the dataset does not have{otherwise}"
     fix = f"did you mean {near[0]!r}? If not, {skip}" if near and len(unknown) == 1 else f"{SAME_SPLIT}; {skip}"
     raise InputError(
         f"unknown {what} id {unknown[0]!r}" + (f", and {len(unknown) - 1:,} more" if len(unknown) > 1 else ""),
         expected="ids of the dataset",
-        fix=where_coco_ids_are(unknown[0], known) or fix,
+        fix=where_coco_ids_are(unknown[0], dataset_ids) or fix,
         code="unknown-id",
         subject=unknown[0],
     )
@@ -234,13 +234,13 @@ def score_source(
 
         facts = {"shape": list(matrix.shape), "fingerprint": fingerprint("scores", {"scores": matrix})}
         return ScoreSource(of_matrix, {"scores": facts})
-    left, right = align_both(dataset, images, captions)
-    name = score or default_score(left.kind, right.kind)
+    image_vectors, caption_vectors = align_both(dataset, images, captions)
+    name = score or default_score(image_vectors.kind, caption_vectors.kind)
     # A wrong name or mismatched dimensions should be found before the long work.
-    scorer_of(left.part(slice(0, 1)), right.part(slice(0, 1)), name)
+    scorer_of(image_vectors.part(slice(0, 1)), caption_vectors.part(slice(0, 1)), name)
 
     def restricted(rows: Array | slice, columns: Array | slice) -> Scorer:
-        return scorer_of(left.part(rows), right.part(columns), name)
+        return scorer_of(image_vectors.part(rows), caption_vectors.part(columns), name)
 
     described = {
         side: {
@@ -249,7 +249,7 @@ def score_source(
             "shape": list(vectors.shape),
             "fingerprint": vectors.fingerprint,
         }
-        for side, vectors in (("images", left), ("captions", right))
+        for side, vectors in (("images", image_vectors), ("captions", caption_vectors))
     }
     return ScoreSource(restricted, described, name)
 
@@ -258,17 +258,17 @@ def align_both(dataset: Dataset, images: Any, captions: Any) -> tuple[Embeddings
     """The embeddings of both sides in the dataset's order; the wrong number of rows is explained."""
     sides = {"image": images, "caption": captions}
     arrays = {
-        what: vectors if hasattr(vectors, "block") else as_array(vectors, f"{what} embeddings")
-        for what, vectors in sides.items()
+        side: vectors if hasattr(vectors, "block") else as_array(vectors, f"{side} embeddings")
+        for side, vectors in sides.items()
     }
     counts = {
-        what: array.shape[0] for what, array in arrays.items() if not isinstance(array, Embeddings) and array.shape
+        side: array.shape[0] for side, array in arrays.items() if not isinstance(array, Embeddings) and array.shape
     }
-    for what, other in (("image", "caption"), ("caption", "image")):
-        if what in counts:
-            check_row_count(what, counts[what], dataset, counts.get(other))
-    left = align_embeddings(arrays["image"], dataset.image_ids, "image")
-    return left, align_embeddings(arrays["caption"], dataset.caption_ids, "caption")
+    for side, other in (("image", "caption"), ("caption", "image")):
+        if side in counts:
+            check_row_count(side, counts[side], dataset, counts.get(other))
+    image_vectors = align_embeddings(arrays["image"], dataset.image_ids, "image")
+    return image_vectors, align_embeddings(arrays["caption"], dataset.caption_ids, "caption")
 
 
 def read_scores(dataset: Dataset, file: str | Path) -> Array:
@@ -276,13 +276,13 @@ def read_scores(dataset: Dataset, file: str | Path) -> Array:
     return read_array(existing_file(file), fits=lambda shape: _check_shape(dataset, shape))
 
 
-def _check_shape(dataset: Dataset, given: tuple[int, ...]) -> None:
+def _check_shape(dataset: Dataset, actual: tuple[int, ...]) -> None:
     shape = (len(dataset.image_ids), len(dataset.caption_ids))
-    if given != shape:
+    if actual != shape:
         raise InputError(
-            f"score matrix of shape {given}",
+            f"score matrix of shape {actual}",
             expected=f"{shape[0]} images × {shape[1]} captions, in the dataset's order",
-            fix="transpose it" if given == shape[::-1] else "check that scores and dataset are of the same split",
+            fix="transpose it" if actual == shape[::-1] else "check that scores and dataset are of the same split",
         )
 
 
@@ -297,10 +297,10 @@ def relevance_by_direction(
         forward = Relevance.from_dataset(dataset)
         return {IMAGE_TO_TEXT: forward, TEXT_TO_IMAGE: forward.flip()}, {"source": forward.source}, []
     parsed = parse_by_direction(relevance, Relevance)
-    given = parsed if isinstance(parsed, dict) else {direction_of(parsed, dataset): parsed}
+    by_direction = parsed if isinstance(parsed, dict) else {direction_of(parsed, dataset): parsed}
     both, notes = {}, []
-    for name, judged in given.items():
-        both[name], skipped = judgements_over(dataset, judged, name, skip_unknown=skip_unknown)
+    for name, judgements in by_direction.items():
+        both[name], skipped = judgements_over(dataset, judgements, name, skip_unknown=skip_unknown)
         notes += skipped
     for direction, opposite in ((IMAGE_TO_TEXT, TEXT_TO_IMAGE), (TEXT_TO_IMAGE, IMAGE_TO_TEXT)):
         if direction not in both:
@@ -310,7 +310,7 @@ def relevance_by_direction(
 
 def relevance_facts(relevance: Mapping[str, Relevance]) -> dict[str, Any]:
     """Per direction, where judgements came from and their hash."""
-    return {name: {"source": judged.source, "fingerprint": judged.fingerprint} for name, judged in relevance.items()}
+    return {name: {"source": part.source, "fingerprint": part.fingerprint} for name, part in relevance.items()}
 
 
 def parse_by_direction(values: Lists | Mapping[str, Any], kind: type[Lists]) -> Lists | dict[str, Lists]:

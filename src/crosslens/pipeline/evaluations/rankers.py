@@ -260,14 +260,14 @@ class ScoreRanker:
             # The others have no relevant item, and no rank to sample.
             askable = np.diff(self._judged(name).relevant().offsets) > 0
             self.sample[name] = draw_queries(askable, options.queries, options.seed, name)
-            drawn, every = len(self.sample[name]), int(askable.sum())
-            sampled[name] = {"queries": drawn, "of": every, "seed": options.seed}
+            count, every = len(self.sample[name]), int(askable.sum())
+            sampled[name] = {"queries": count, "of": every, "seed": options.seed}
             note = f"{name}: all {every:,} queries are ranked, as there are no more"
-            if drawn < every:
+            if count < every:
                 note = (
-                    f"{name}: a random sample of {drawn:,} of {every:,} queries (seed {options.seed}) against the "
+                    f"{name}: a random sample of {count:,} of {every:,} queries (seed {options.seed}) against the "
                     "whole gallery; its intervals say how far other images of this kind may differ, and for the value "
-                    f"of all {every:,} queries they need to be at most {np.sqrt(1 - drawn / every):.2f} times as wide"
+                    f"of all {every:,} queries they need to be at most {np.sqrt(1 - count / every):.2f} times as wide"
                 )
             self.notes.append(note)
         self.folds = split_folds(dataset, options.folds)
@@ -294,10 +294,10 @@ class ScoreRanker:
             sampled = {}
             for name, rows in self.sample.items():
                 as_rows, every = name == IMAGE_TO_TEXT, self._judged(name)
-                asked = within_fold(every, rows, np.arange(len(every.item_ids)))
+                sample = within_fold(every, rows, np.arange(len(every.item_ids)))
                 scorer = self.source.restricted(*((rows, slice(None)) if as_rows else (slice(None), rows)))
                 file = None if checkpoint is None else checkpoint.with_name(f"{checkpoint.name}-{name}")
-                sampled[name] = rank_queries(scorer, asked, name, as_rows=as_rows, checkpoint=file, **options)
+                sampled[name] = rank_queries(scorer, sample, name, as_rows=as_rows, checkpoint=file, **options)
             return sampled
         if len(self.folds) == 1:
             rankings = rank_both(self.source.scorer, self.relevance, checkpoint=checkpoint, **options)

@@ -48,13 +48,13 @@ DEFINITIONS = {
 @SECTIONS.register("Run")
 def run_sections(run: Run) -> Iterator[Section]:
     """The figures of a run, what they are, its protocol, and what is noted about it."""
-    chosen = {name: run[name] for name in run}
-    drawn: dict[str, dict[str, MetricValues]] = {}
-    for name, values in chosen.items():
+    metrics = {name: run[name] for name in run}
+    by_metric: dict[str, dict[str, MetricValues]] = {}
+    for name, values in metrics.items():
         direction, metric = split_name(name)
-        drawn.setdefault(metric, {})[DIRECTION_LABELS.get(direction, direction)] = values
-    table, about = run_table(run), Text(tuple(table_notes(chosen)), note=True)
-    parts: list[Part] = [table, about, *share_bars(f"Metrics of {run.label}", drawn)]
+        by_metric.setdefault(metric, {})[DIRECTION_LABELS.get(direction, direction)] = values
+    table, notes = run_table(run), Text(tuple(table_notes(metrics)), note=True)
+    parts: list[Part] = [table, notes, *share_bars(f"Metrics of {run.label}", by_metric)]
     facts = protocol_facts(run.protocol) if run.protocol else FactList(())
     parts += [facts] if facts.rows else []
     noted = run.provenance.get("notes", ())
@@ -84,19 +84,19 @@ def runs_table(runs: Sequence[Run], metrics: str | Sequence[str] | None = None) 
 
 def run_table(run: Run, metrics: str | Sequence[str] | None = None) -> Table:
     """One row per metric, one column per direction; figures over both directions, such as ``Rsum``, come last."""
-    named = {split_name(name): run[name] for name in select_metrics(run, metrics)}
-    directions = sorted({direction for direction, _ in named}, key=lambda direction: (direction == BOTH, direction))
+    cells = {split_name(name): run[name] for name in select_metrics(run, metrics)}
+    directions = sorted({direction for direction, _ in cells}, key=lambda direction: (direction == BOTH, direction))
     if len(directions) > 1 and directions[-1] == BOTH:
         # A third, nearly empty column would push the table past 80 characters: sums go into the first one.
         directions.pop()
-        for direction, metric in [key for key in named if key[0] == BOTH]:
-            named[directions[0], f"{metric} (both)"] = named.pop((direction, metric))
+        for direction, metric in [key for key in cells if key[0] == BOTH]:
+            cells[directions[0], f"{metric} (both)"] = cells.pop((direction, metric))
     rows: list[tuple[Cell, ...]] = [
         (
             metric,
-            *(value_figure(named[key]) if (key := (direction, metric)) in named else None for direction in directions),
+            *(value_figure(cells[key]) if (key := (direction, metric)) in cells else None for direction in directions),
         )
-        for metric in dict.fromkeys(metric for _, metric in named)
+        for metric in dict.fromkeys(metric for _, metric in cells)
     ]
     title = f"metric (protocol {run.protocol['name']})" if run.protocol else "metric"
     header = (title, *(DIRECTION_LABELS.get(direction, direction) for direction in directions))
@@ -155,8 +155,8 @@ def share_bars(title: str, metrics: Mapping[str, Mapping[str, MetricValues]]) ->
         name: tuple(value_figure(metrics[row][name]) if name in metrics[row] else absent for row in shares)
         for name in series
     }
-    drawn = tuple(Series(name, values) for name, values in figures.items())
-    return (Bars(title=title, groups=tuple(shares), series=drawn, heading="metric", axis="%", limits=(0.0, 1.0)),)
+    bars = tuple(Series(name, values) for name, values in figures.items())
+    return (Bars(title=title, groups=tuple(shares), series=bars, heading="metric", axis="%", limits=(0.0, 1.0)),)
 
 
 def table_notes(values: Mapping[str, MetricValues], *, intervals: bool = True) -> list[str]:

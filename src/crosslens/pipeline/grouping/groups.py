@@ -87,24 +87,24 @@ class ColumnTable:
     def of(self, ids: Sequence[str]) -> tuple[pl.DataFrame, int]:
         """The columns in the order of these ids, null where the table does not have one; and how many it has."""
         keys = pl.DataFrame({self.key: list(ids)}, schema={self.key: pl.String})
-        known = int(keys[self.key].is_in(self.table[self.key].to_list()).sum())
-        return keys.join(self.table, on=self.key, how="left", maintain_order="left").drop(self.key), known
+        count = int(keys[self.key].is_in(self.table[self.key].to_list()).sum())
+        return keys.join(self.table, on=self.key, how="left", maintain_order="left").drop(self.key), count
 
     def groups(self, column: str, ids: Sequence[str], what: str) -> tuple[dict[str, str], list[str]]:
         """The value of one column for each id that has one, and notes; a table that knows none of the ids raises."""
         if column not in self.names:
             raise UnknownNameError("column", column, self.names)
-        table, known = self.of(ids)
-        note = self.check(known, len(ids), what, ids[0] if len(ids) else "")
+        table, count = self.of(ids)
+        note = self.check(count, len(ids), what, ids[0] if len(ids) else "")
         values = table[column]
         if isinstance(values.dtype, pl.List):
             raise UsageError(f"{self.file} has several values of {column} for one {self.key}", fix="keep one of them")
         labels = values.cast(pl.String).to_list()
         return {query: label for query, label in zip(ids, labels, strict=True) if label is not None}, note
 
-    def check(self, known: int, total: int, what: str, example: str) -> list[str]:
+    def check(self, count: int, total: int, what: str, example: str) -> list[str]:
         """A note where some ids are not in the table; an error where none is."""
-        if not known:
+        if not count:
             raise InputError(
                 f"none of the {total:,} {what} is in the column {self.key!r}, such as {example!r}",
                 file=self.file,
@@ -112,9 +112,9 @@ class ColumnTable:
                 fix="check that the table is of the same dataset and split",
                 code="no-shared-ids",
             )
-        if known == total:
+        if count == total:
             return []
-        return [f"{total - known:,} of the {total:,} {what} are not in {self.file}: they have no value of its columns"]
+        return [f"{total - count:,} of the {total:,} {what} are not in {self.file}: they have no value of its columns"]
 
 
 def read_columns(path: str | Path) -> ColumnTable:
@@ -165,15 +165,15 @@ def add_columns(run: Run, added: ColumnTable) -> tuple[Run, list[str]]:
         elif direction != IMAGE_TO_TEXT and "image" in existing.columns:
             keys[direction] = tuple(existing["image"].cast(pl.String))
     matched = {direction: added.of(ids) for direction, ids in keys.items() if ids}
-    if not any(known for _, known in matched.values()):
+    if not any(count for _, count in matched.values()):
         ids = next(iter(keys.values()), ())
         added.check(0, len(ids), f"{added.key}s of the run {run.name!r}", ids[0] if ids else "")
-    for direction, (table, known) in matched.items():
+    for direction, (table, count) in matched.items():
         existing = columns.get(direction, pl.DataFrame())
         replaced = [name for name in added.names if name in existing.columns]
         notes += [f"{name} is that of {added.file}; the run has a {name} of its own" for name in replaced]
         existing = existing.drop(replaced)
-        notes += added.check(known, table.height, f"{direction} queries", keys[direction][0])
+        notes += added.check(count, table.height, f"{direction} queries", keys[direction][0])
         columns[direction] = pl.concat([existing, table], how="horizontal") if existing.width else table
     return replace(run, columns=columns), notes
 
@@ -225,13 +225,13 @@ class GroupedMetrics(Presented):
             header = (self.column, "queries", *(split_name(name)[1] for name in names))
             title, notes = DIRECTION_LABELS.get(direction, direction), smaller_groups(self.left_out.get(direction, 0))
             tables.append(Table(header, tuple(rows), "lr" + "l" * len(names), title, notes))
-        shown = {name: next(iter(groups.values())) for name, groups in self.values.items()}
-        about = [several_values(self.column)] * self.overlapping + table_notes(shown)[1:]  # counts are in the table
+        first = {name: next(iter(groups.values())) for name, groups in self.values.items()}
+        texts = [several_values(self.column)] * self.overlapping + table_notes(first)[1:]  # counts are in the table
         charts = (
             group_bars(name, self.column, tuple(groups), {self.name: groups}, {self.name: self.whole[name]})
             for name, groups in self.values.items()
         )
-        yield Section("", (*tables, Text(tuple(about), note=True), Row(tuple(charts))))
+        yield Section("", (*tables, Text(tuple(texts), note=True), Row(tuple(charts))))
 
 
 def smaller_groups(number: int) -> tuple[str, ...]:
@@ -313,9 +313,9 @@ def group_metrics(
         figures = [run[other].values for other in run if split_name(other)[0] == direction]
         counted = np.asarray(np.isfinite(figures).any(axis=0))
         members = [(group, rows) for group, rows in label_groups(labels) if counted[rows].any()]
-        shown = members[:largest]
-        left_out[direction] = len(members) - len(shown)
-        grouped[name] = {group: over_queries(run[name], rows, seed=seed, resamples=resamples) for group, rows in shown}
+        top = members[:largest]
+        left_out[direction] = len(members) - len(top)
+        grouped[name] = {group: over_queries(run[name], rows, seed=seed, resamples=resamples) for group, rows in top}
     whole = {name: run[name] for name in grouped}
     return GroupedMetrics(column, grouped, overlapping, left_out, run.name, run.protocol, whole)
 
@@ -328,15 +328,15 @@ def _column_names(run: Run) -> set[str]:
 
 def column_of(run: Run, column: str) -> str:
     """What a dataset's column is called in a run: ``query`` is ``query_``, as a run has its own column of that name."""
-    known = _column_names(run)
-    if not known:
+    names = _column_names(run)
+    if not names:
         raise UsageError(
             f"the run {run.name!r} has no columns to group by",
             fix="evaluate with a dataset: its columns and the length of its captions make groups",
         )
-    match = next((candidate for candidate in (column, f"{column}_") if candidate in known), None)
+    match = next((candidate for candidate in (column, f"{column}_") if candidate in names), None)
     if match is None:
-        raise UnknownNameError("column", column, known)
+        raise UnknownNameError("column", column, names)
     return match
 
 
@@ -376,14 +376,14 @@ def chosen_metrics(runs: Sequence[Run], metrics: str | Sequence[str] | None, col
     possible = list(dict.fromkeys(name for run in runs for name in (groupable_metrics(run, column) if column else run)))
     if metrics is None:
         return possible
-    known = runs[0] if len(runs) == 1 else Run("any", {name: run[name] for run in runs for name in run})
-    chosen: dict[str, None] = {}
+    any_run = runs[0] if len(runs) == 1 else Run("any", {name: run[name] for run in runs for name in run})
+    full_names: dict[str, None] = {}
     for metric in metric_names(metrics):
-        names = [name for name in select_metrics(known, [metric]) if name in possible]
+        names = [name for name in select_metrics(any_run, [metric]) if name in possible]
         if not names:
             raise UsageError(f"{metric} has no values by {column}", fix=f"choose from {', '.join(possible)}")
-        chosen |= dict.fromkeys(names)
-    return list(chosen)
+        full_names |= dict.fromkeys(names)
+    return list(full_names)
 
 
 def _labels(run: Run, name: str, column: str) -> pl.Series | None:
@@ -477,28 +477,28 @@ def compare_groups(
     seed: int = 0,
 ) -> GroupedComparison:
     """The comparison of the runs within each group of the first run's queries; p-values corrected over all groups."""
-    chosen = [
+    shared = [
         name for name in chosen_metrics(runs[:1], metrics, column) if all(name in run.values for run in runs)
     ]  # fmt: skip
-    if not chosen:
+    if not shared:
         raise UsageError(f"no metric of all runs has values by {column}", fix="choose another column")
     members: dict[str, dict[str, set[str]]] = {}
-    for direction in dict.fromkeys(split_name(name)[0] for name in chosen):
+    for direction in dict.fromkeys(split_name(name)[0] for name in shared):
         for group, queries in group_members(runs[0], direction, column).items():
             if len(queries) >= _SMALLEST:
                 members.setdefault(group, {})[direction] = set(queries)
 
-    def restricted(run: Run, wanted: Mapping[str, set[str]]) -> Run:
+    def restricted(run: Run, members: Mapping[str, set[str]]) -> Run:
         """The run with the queries of one group only."""
         values = {}
-        for name in chosen:
-            queries = wanted.get(split_name(name)[0], set())
+        for name in shared:
+            queries = members.get(split_name(name)[0], set())
             rows = np.array([row for row, query in enumerate(run[name].query_ids) if query in queries], np.int64)
             if len(rows):
                 values[name] = over_queries(run[name], rows)
         return Run(run.name, values, {}, {}, run.provenance)
 
-    main = primary_metric(chosen, primary)
+    main = primary_metric(shared, primary)
     test: dict[str, Any] = {"correction": "none", "permutations": permutations, "seed": seed}
     compared = {
         group: compare(*(restricted(run, queries) for run in runs), all_pairs=all_pairs, **test)
@@ -562,8 +562,8 @@ def failures_by(overview: Overview, labels: Mapping[str, str], column: str) -> G
         fraction = Figure.percent(share.mean, share.low, share.high)
         cells.append((group, part.height, fraction, *map(Figure.percent, causes.values())))
     note = "failures: percent of queries, with intervals over images; causes: percent of the group's failures."
-    shown = Table((column, "queries", "failures", *CAUSES), tuple(cells), notes=(note,))
-    return GroupedTable(f"Failures of {overview.run} by {column}", column, pl.DataFrame(rows), shown)
+    table = Table((column, "queries", "failures", *CAUSES), tuple(cells), notes=(note,))
+    return GroupedTable(f"Failures of {overview.run} by {column}", column, pl.DataFrame(rows), table)
 
 
 def drops_by(study: Robustness, labels: Mapping[str, str], column: str) -> GroupedTable:
@@ -582,8 +582,8 @@ def drops_by(study: Robustness, labels: Mapping[str, str], column: str) -> Group
             line.append(Figure(-drop.mean, -drop.high, -drop.low, digits=1))
         cells.append(tuple(line))
     note = f"What Hit@1 + Hit@5 + Hit@10 ({study.direction}) loses in points, by {column}; intervals over images."
-    shown = Table(("model", "perturbation", *groups), tuple(cells), notes=(note,), names=2)
-    return GroupedTable(f"{study.title}, by {column}", column, pl.DataFrame(rows), shown)
+    result = Table(("model", "perturbation", *groups), tuple(cells), notes=(note,), names=2)
+    return GroupedTable(f"{study.title}, by {column}", column, pl.DataFrame(rows), result)
 
 
 def _with_groups(table: pl.DataFrame, labels: Mapping[str, str]) -> pl.DataFrame:

@@ -57,13 +57,13 @@ class SideBySide(Presented):
 
     def as_dict(self) -> dict[str, Any]:
         """The JSON form: metric, run, group, figures; fractions, never percent."""
-        shown = {metric: _as_dicts(runs) for metric, runs in self.values.items()}
+        metrics = {metric: _as_dicts(runs) for metric, runs in self.values.items()}
         head = {"runs": list(self.runs), **({"notes": list(self.notes)} if self.notes else {})}
         if self.column is None:
-            whole = {metric: {run: groups[WHOLE] for run, groups in runs.items()} for metric, runs in shown.items()}
+            whole = {metric: {run: groups[WHOLE] for run, groups in runs.items()} for metric, runs in metrics.items()}
             return {**head, "metrics": whole}
         facts = {"by": self.column, "overlapping": self.overlapping, "left_out": dict(self.left_out)}
-        return {**head, **facts, "metrics": shown}
+        return {**head, **facts, "metrics": metrics}
 
     def in_order(self, groups: Sequence[str]) -> SideBySide:
         """These runs with these groups first, in this order."""
@@ -287,13 +287,13 @@ def plot(
     dataset = datasets[0] if len(datasets) == 1 else ""
     if table.column is None:
         everything = "all queries"
-        drawn = {run: {everything: values} for run, values in whole.items()}
-        return GroupChart(name, "", (everything,), drawn, whole, dataset)
+        bars = {run: {everything: values} for run, values in whole.items()}
+        return GroupChart(name, "", (everything,), bars, whole, dataset)
     counted = _by_size(values, fewest=1)
-    shown = counted[:largest]
-    grouped = {run: {group: groups[group] for group in shown if group in groups} for run, groups in values.items()}
+    top = counted[:largest]
+    grouped = {run: {group: groups[group] for group in top if group in groups} for run, groups in values.items()}
     first = values[table.runs[0]]
-    order = [group for group in first if group in shown] + [group for group in shown if group not in first]
+    order = [group for group in first if group in top] + [group for group in top if group not in first]
     labels = grouping_columns(runs[0], split_name(name)[0])[table.column]
     if labels.dtype.is_numeric() or labels.dtype == pl.Boolean:
         # Parts of a range are no numbers, and in order already.
@@ -302,7 +302,7 @@ def plot(
     else:  # those that the first run lacks are last
         sign = -1.0 if facts_of(name).higher_is_better else 1.0
         order.sort(key=lambda group: sign * first[group].mean if group in first else float("inf"))
-    left_out = len(counted) - len(shown)
+    left_out = len(counted) - len(top)
     return GroupChart(name, table.column, tuple(order), grouped, whole, dataset, left_out, table.overlapping)
 
 

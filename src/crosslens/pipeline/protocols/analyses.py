@@ -145,8 +145,8 @@ def agreement(
     prescribed = tuple(paper.setting("agreement", "phi"))
     if isinstance(phi, Mapping):
         return measure_agreement(dataset, judgements, {**{name: name for name in prescribed}, **phi}, **options)
-    named = [] if phi is None else list(phi) if isinstance(phi, Sequence) and not isinstance(phi, str) else [phi]
-    functions = [*prescribed, *(function for function in named if function not in prescribed)]
+    further = [] if phi is None else list(phi) if isinstance(phi, Sequence) and not isinstance(phi, str) else [phi]
+    functions = [*prescribed, *(function for function in further if function not in prescribed)]
     return measure_agreement(dataset, judgements, functions, **options)
 
 

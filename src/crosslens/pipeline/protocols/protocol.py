@@ -80,10 +80,10 @@ class Protocol:
                 raise self.contradiction(key, getattr(options, key), value)
         return replace(options, **prescribed)
 
-    def contradiction(self, key: str, given: Any, value: Any) -> UsageError:
+    def contradiction(self, key: str, actual: Any, value: Any) -> UsageError:
         """The error for an option that the paper prescribes otherwise."""
         return UsageError(
-            f"{argument(key, _listed(given))} contradicts the protocol {self.name}, which has {_listed(value)}",
+            f"{argument(key, _listed(actual))} contradicts the protocol {self.name}, which has {_listed(value)}",
             fix=f"drop {argument(key)}, or drop {argument('protocol')}",
             option=key,
         )
@@ -97,20 +97,20 @@ class Protocol:
         """
         settings = {key: getattr(options, key, value) for key, value in self.settings[command].items()}
         requests = list(requests)
-        named: dict[str, None] = {}
+        phi: dict[str, None] = {}
         variants: dict[str, dict[str, None]] = {}
         for spec in (request.spec for request in requests):
             similarity = family_of(spec).value_of(spec, "φ") if family_of(spec).graded else None
-            named |= {} if similarity is None else {similarity: None}
+            phi |= {} if similarity is None else {similarity: None}
             if spec.options:
                 variants.setdefault(spec.family, {})[", ".join(spec.options)] = None
         prescribed = self.setting(command, "phi") or ()
-        named |= dict.fromkeys([prescribed] if isinstance(prescribed, str) else prescribed)
+        phi |= dict.fromkeys([prescribed] if isinstance(prescribed, str) else prescribed)
         return {
             "name": self.name,
             "paper": self.paper,
-            "phi": list(named),
-            "tokens": {name: self.phi[name] for name in named if name in self.phi},
+            "phi": list(phi),
+            "tokens": {name: self.phi[name] for name in phi if name in self.phi},
             "metrics": list(map(str, requests)),
             "variants": {family: list(options) for family, options in variants.items()},
             "settings": json_form(settings),
@@ -140,10 +140,10 @@ def find_protocol(name: str | None, command: str) -> Protocol | None:
         return None
     protocol = PROTOCOLS[name].value
     if command not in protocol.settings:
-        known = ", ".join(entry.name for entry in PROTOCOLS if command in entry.value.settings)
+        names = ", ".join(entry.name for entry in PROTOCOLS if command in entry.value.settings)
         raise UsageError(
             f"the protocol {name} says nothing about {command}",
-            fix=f"drop {argument('protocol')}, or choose from {known}" if known else f"drop {argument('protocol')}",
+            fix=f"drop {argument('protocol')}, or choose from {names}" if names else f"drop {argument('protocol')}",
             option="protocol",
         )
     return protocol
@@ -270,9 +270,9 @@ def requested_metrics(
             own_scores, encoder = f"scores_from={OWN_SCORES}", f"scores_from={next(iter(encoders))}"
             options = tuple(encoder if option == own_scores else option for option in request.spec.options)
             allowed.append(replace(request, spec=replace(request.spec, options=options)))
-    named = [] if metrics is None else parse_metrics(metrics)
+    further = [] if metrics is None else parse_metrics(metrics)
     of_protocol = frozenset(map(_key, allowed))
-    added = [str(request) for request in named if _key(request) not in of_protocol]
+    added = [str(request) for request in further if _key(request) not in of_protocol]
     notes = []
     for reason, obstructed in left_out.items():
         cutoffs: dict[str, list[str]] = {}  # those of a metric together: NCS[cider]@1,5,10
@@ -283,8 +283,8 @@ def requested_metrics(
         notes.append(f"left out of the protocol {protocol.name}, {reason}: {listed}")
     if added:
         notes.append(f"not part of the protocol {protocol.name}: {', '.join(added)}")
-    requests = parse_metrics([*allowed, *named])
-    return RequestedMetrics(requests, of_protocol - frozenset(map(_key, named)), of_protocol, tuple(notes))
+    requests = parse_metrics([*allowed, *further])
+    return RequestedMetrics(requests, of_protocol - frozenset(map(_key, further)), of_protocol, tuple(notes))
 
 
 def _obstacle(request: MetricRequest, dataset: bool, directions: Sequence[str], phi: Mapping[str, Any]) -> str:
@@ -337,7 +337,7 @@ def study_record(options: RobustnessOptions, metrics: Iterable[str]) -> dict[str
 
 def require_perturbations(protocol: Protocol | None, names: Iterable[str]) -> None:
     """Raise for a perturbation that is not among the protocol's; of ready-made variants, variants in brackets count."""
-    known = (() if protocol is None else protocol.setting("robustness", "perturbations")) or ()
-    for name in names if known else ():
-        if protocol is not None and name not in (*known, *(other.partition("[")[0] for other in known)):
-            raise protocol.contradiction("perturbations", name, known)
+    allowed = (() if protocol is None else protocol.setting("robustness", "perturbations")) or ()
+    for name in names if allowed else ():
+        if protocol is not None and name not in (*allowed, *(other.partition("[")[0] for other in allowed)):
+            raise protocol.contradiction("perturbations", name, allowed)

@@ -253,8 +253,8 @@ def _load(recipe: Recipe, encoding: EncodeOptions, progress: Progress | None) ->
     dataset = _captioned("the dataset", recipe.dataset, recipe.dataset_options)
     relevance = None if inputs.qrels is None else read_relevance(inputs.qrels)
     if recipe.model.name is not None:
-        asked = _captioned("the text set of the queries", recipe.queries, recipe.queries_options)
-        return replace(encode_with_model(recipe.model, dataset, encoding, progress, asked), relevance=relevance)
+        query_texts = _captioned("the text set of the queries", recipe.queries, recipe.queries_options)
+        return replace(encode_with_model(recipe.model, dataset, encoding, progress, query_texts), relevance=relevance)
     lists = _runs(recipe, dataset, relevance)
     if relevance is not None and inputs.qrels is not None:
         if dataset is not None:
@@ -262,8 +262,8 @@ def _load(recipe: Recipe, encoding: EncodeOptions, progress: Progress | None) ->
                 relevance_by_direction(dataset, relevance, skip_unknown=recipe.options.skip_unknown)
         for direction, ranked in (lists or {}).items() if dataset is None else ():
             judgements = relevance[direction] if isinstance(relevance, Mapping) else relevance
-            queries, judged = ranked.query_ids, (*judgements.query_ids, *judgements.item_ids)
-            if (match_ids(queries, tuple(dict.fromkeys(judged))) < 0).all():
+            queries, judged_ids = ranked.query_ids, (*judgements.query_ids, *judgements.item_ids)
+            if (match_ids(queries, tuple(dict.fromkeys(judged_ids))) < 0).all():
                 raise InputError(
                     f"none of the {len(queries):,} queries of the run is judged here (such as {queries[0]!r})",
                     file=inputs.qrels,
@@ -330,60 +330,60 @@ def read_both(
     """The vectors of both sides; a file without ids has a row for each of the dataset's, or the error says why not."""
     files: dict[Side, str | None] = {"image": images, "caption": captions}
     id_files = {"image": image_ids, "caption": caption_ids}
-    known = {"image": None, "caption": None} if dataset is None else {
+    ids = {"image": None, "caption": None} if dataset is None else {
         "image": dataset.image_ids, "caption": dataset.caption_ids
     }  # fmt: skip
 
     def read_sides() -> dict[Side, StoredVectors | Embeddings | None]:
-        return {what: None if file is None else _read_side(file, what) for what, file in files.items()}
+        return {side: None if file is None else _read_side(file, side) for side, file in files.items()}
 
     # One command writes both sides: those of two models do not go together.
-    given = [Path(file) for file in (images, captions) if file is not None]
-    read = read_whole(*given, read=read_sides) if len(given) == 2 else read_sides()
+    paths = [Path(file) for file in (images, captions) if file is not None]
+    parts = read_whole(*paths, read=read_sides) if len(paths) == 2 else read_sides()
     counts = {
-        what: stored.vectors.shape[0]
-        for what, stored in read.items()
-        if isinstance(stored, StoredVectors) and stored.ids is None and id_files[what] is None and stored.vectors.shape
+        side: stored.vectors.shape[0]
+        for side, stored in parts.items()
+        if isinstance(stored, StoredVectors) and stored.ids is None and id_files[side] is None and stored.vectors.shape
     }
     sides: tuple[tuple[Side, Side], ...] = (("image", "caption"), ("caption", "image"))
-    for what, other in sides:
-        if dataset is not None and what in counts:
-            with reading(str(files[what])):
-                check_row_count(what, counts[what], dataset, counts.get(other))
-    left, right = (_with_ids(read[what], files[what], id_files[what], known[what], what) for what in files)
-    return left, right
+    for side, other in sides:
+        if dataset is not None and side in counts:
+            with reading(str(files[side])):
+                check_row_count(side, counts[side], dataset, counts.get(other))
+    of_images, of_captions = (_with_ids(parts[side], files[side], id_files[side], ids[side], side) for side in files)
+    return of_images, of_captions
 
 
-def read_embeddings(path: str | None, id_file: str | None, known: Ids | None, what: Side) -> Embeddings | None:
+def read_embeddings(path: str | None, id_file: str | None, dataset_ids: Ids | None, side: Side) -> Embeddings | None:
     """Vectors with ids: those in the folder or the file, those in the id file, or those of the dataset in its order."""
-    return None if path is None else _with_ids(_read_side(path, what), path, id_file, known, what)
+    return None if path is None else _with_ids(_read_side(path, side), path, id_file, dataset_ids, side)
 
 
-def _read_side(path: str, what: Side) -> StoredVectors | Embeddings:
+def _read_side(path: str, side: Side) -> StoredVectors | Embeddings:
     with reading(path):
-        return read_vectors_and_ids(path, what)
+        return read_vectors_and_ids(path, side)
 
 
 def _with_ids(
-    stored: StoredVectors | Embeddings | None, path: str | None, id_file: str | None, known: Ids | None, what: Side
+    stored: StoredVectors | Embeddings | None, path: str | None, id_file: str | None, all_ids: Ids | None, side: Side
 ) -> Embeddings | None:
     if stored is None or path is None:
         return None
     if isinstance(stored, Embeddings):
         if id_file is not None:
-            raise UsageError(f"{path} holds its own ids", fix=f"leave out the file of {what} ids")
+            raise UsageError(f"{path} holds its own ids", fix=f"leave out the file of {side} ids")
         with reading(path):
-            _require_all(stored.ids, known, what, any_ending=stored.has_names)
+            _require_all(stored.ids, all_ids, side, any_ending=stored.has_names)
         return stored
     if stored.ids is not None and id_file is None:
         with reading(path):
-            _require_all(stored.ids, known, what)
+            _require_all(stored.ids, all_ids, side)
             return Embeddings(stored.ids, stored.vectors)
-    ids = known if id_file is None else _read_ids(id_file, known, what, (stored.vectors.shape or (0,))[0])
+    ids = all_ids if id_file is None else _read_ids(id_file, all_ids, side, (stored.vectors.shape or (0,))[0])
     if ids is None:
         raise UsageError(
-            f"the {what} ids of the rows of {path} are unknown",
-            fix=f"name the dataset (rows in its order), or a file of {what} ids with one per line",
+            f"the {side} ids of the rows of {path} are unknown",
+            fix=f"name the dataset (rows in its order), or a file of {side} ids with one per line",
         )
     with reading(path):
         return Embeddings(ids, stored.vectors)
@@ -400,11 +400,11 @@ def _runs(
     for number, path in enumerate(paths):
         with _naming_line(path):
             lists = read_run(path)
-            named = directions[number : number + 1]
-            if not named and dataset is None and isinstance(relevance, Mapping):
-                judged = {name: match_ids(lists.query_ids, own.query_ids) >= 0 for name, own in relevance.items()}
-                named = (max(judged, key=lambda name: int(judged[name].sum())),)  # where most queries are judged
-            by_direction = lists_by_direction(dataset, lists, named)
+            of_file = directions[number : number + 1]
+            if not of_file and dataset is None and isinstance(relevance, Mapping):
+                shared = {name: match_ids(lists.query_ids, part.query_ids) >= 0 for name, part in relevance.items()}
+                of_file = (max(shared, key=lambda name: int(shared[name].sum())),)  # where most queries are judged
+            by_direction = lists_by_direction(dataset, lists, of_file)
             for direction, ranked in by_direction.items():
                 if direction in runs:
                     raise UsageError(
@@ -417,36 +417,36 @@ def _runs(
     return runs
 
 
-def _read_ids(path: str, known: Ids | None, what: str, rows: int) -> Ids:
-    """The ids in a file, one per line. They may be more than the ``known`` ones of the dataset, but not fewer."""
+def _read_ids(path: str, dataset_ids: Ids | None, side: str, rows: int) -> Ids:
+    """The ids in a file, one per line. They may be more than ``dataset_ids``, but not fewer."""
     with reading(path):
         lines = unescape_ids(line.strip() for line in read_lines(path))
         location = on_lines(range(1, len(lines) + 1))
-        ids = check_ids(lines, f"{what} id", location)
-        check_unique(ids, what, location)
+        ids = check_ids(lines, f"{side} id", location)
+        check_unique(ids, side, location)
         if len(ids) != rows:  # the dataset may tell which id is missing or too many
-            missing, extra = sorted(set(known or ()) - set(ids)), sorted(set(ids) - set(known or ()))
-            fix = f"write the file that lists the {what}s in the order in which they were encoded"
-            if rows == len(ids) + 1 == len(known or ()) and len(missing) == 1:
+            missing, extra = sorted(set(dataset_ids or ()) - set(ids)), sorted(set(ids) - set(dataset_ids or ()))
+            fix = f"write the file that lists the {side}s in the order in which they were encoded"
+            if rows == len(ids) + 1 == len(dataset_ids or ()) and len(missing) == 1:
                 fix = f"add the missing id, probably {missing[0]!r}"
-            elif rows == len(ids) - 1 == len(known or ()) and len(extra) == 1:
-                fix = f"remove {extra[0]!r}, which is no {what} of the dataset"
-            problem = f"{len(ids):,} {what} ids for {rows:,} rows of embeddings"
+            elif rows == len(ids) - 1 == len(dataset_ids or ()) and len(extra) == 1:
+                fix = f"remove {extra[0]!r}, which is no {side} of the dataset"
+            problem = f"{len(ids):,} {side} ids for {rows:,} rows of embeddings"
             raise InputError(problem, expected="one id per row, in the order of the rows", fix=fix)
-        if known is not None and (match_ids(known, ids) < 0).any():
-            check_known(ids, known, what, location)
-            _require_all(ids, known, what)
+        if dataset_ids is not None and (match_ids(dataset_ids, ids) < 0).any():
+            check_known(ids, dataset_ids, side, location)
+            _require_all(ids, dataset_ids, side)
         return tuple(ids)
 
 
-def _require_all(ids: Sequence[str], known: Ids | None, what: str, *, any_ending: bool = True) -> None:
+def _require_all(ids: Sequence[str], dataset_ids: Ids | None, side: str, *, any_ending: bool = True) -> None:
     """Every item of the dataset must be among the ids."""
-    rows = match_ids(known or (), ids, any_ending=any_ending)
-    missing = [item for item, row in zip(known or (), rows, strict=True) if row < 0]
+    rows = match_ids(dataset_ids or (), ids, any_ending=any_ending)
+    missing = [item for item, row in zip(dataset_ids or (), rows, strict=True) if row < 0]
     if missing:
         raise InputError(
-            f"no vector for {what} {missing[0]!r}" + (f" and {len(missing) - 1:,} more" if len(missing) > 1 else ""),
-            expected=f"a vector for each of the {len(known or ()):,} {what}s of the dataset",
+            f"no vector for {side} {missing[0]!r}" + (f" and {len(missing) - 1:,} more" if len(missing) > 1 else ""),
+            expected=f"a vector for each of the {len(dataset_ids or ()):,} {side}s of the dataset",
             fix="encode what is missing, or evaluate on the images that have one",
         )
 
@@ -476,14 +476,14 @@ def evaluated_as_known(
     """Inputs and options with what the name of the dataset implies, unless they say something else themselves."""
     if dataset is None or not is_known(dataset):
         return inputs, options
-    known = known_dataset(dataset)
+    entry = known_dataset(dataset)
     implied = []
-    if known.relevance is not None and inputs.qrels is None:
-        inputs = replace(inputs, qrels=known.relevance)
-        implied.append(f"the judgements {known.relevance}")
-    if known.folds > 1 and options.folds == 1:
-        options = replace(options, folds=known.folds)
-        implied.append(f"{known.folds} folds")
+    if entry.relevance is not None and inputs.qrels is None:
+        inputs = replace(inputs, qrels=entry.relevance)
+        implied.append(f"the judgements {entry.relevance}")
+    if entry.folds > 1 and options.folds == 1:
+        options = replace(options, folds=entry.folds)
+        implied.append(f"{entry.folds} folds")
     if implied:
-        notify(f"note: {known.name} is {known.called} with {' and '.join(implied)}")
+        notify(f"note: {entry.name} is {entry.called} with {' and '.join(implied)}")
     return inputs, options

@@ -70,10 +70,10 @@ def _check_names(page: SettingsFile, options: EvaluateOptions) -> None:
         "score": tuple(SCORES.names()),
         "protocol": tuple(PROTOCOLS.names()),
     }
-    for key, known in names.items():
-        name = str(getattr(options, key) or known[0]).partition("[")[0].strip()  # smooth-chamfer[alpha=8] has options
-        if name not in known:
-            unknown = UnknownNameError(key, name, known)
+    for key, allowed in names.items():
+        name = str(getattr(options, key) or allowed[0]).partition("[")[0].strip()  # smooth-chamfer[alpha=8] has options
+        if name not in allowed:
+            unknown = UnknownNameError(key, name, allowed)
             raise page.fail(("options", key), unknown.problem, fix=unknown.fix)
 
 
@@ -297,8 +297,8 @@ class Recipe:
 
     def with_plugins(self, files: Iterable[Path]) -> Recipe:
         """The recipe with further plugins; one of the same content is listed once."""
-        known = {file_fingerprint([self.base / plugin]) for plugin in self.plugins}
-        added = [str(file.absolute()) for file in files if file_fingerprint([file]) not in known]
+        fingerprints = {file_fingerprint([self.base / plugin]) for plugin in self.plugins}
+        added = [str(file.absolute()) for file in files if file_fingerprint([file]) not in fingerprints]
         return replace(self, plugins=(*self.plugins, *added))
 
     def _map_dataset(

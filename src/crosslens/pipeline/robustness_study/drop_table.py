@@ -183,30 +183,30 @@ def drop_table(studies: Mapping[str, StudyTables], metric: str | None = None, *,
     if metric is not None and metric not in shared:
         raise UnknownNameError("metric in all of these studies", metric, shared)
     candidates = [name for study in every for name in (study.headline, direction_rsum(study.direction))]
-    chosen = metric or next((name for name in (*candidates, *shared) if name in shared), None)
-    if chosen is None:
+    headline = metric or next((name for name in (*candidates, *shared) if name in shared), None)
+    if headline is None:
         raise UsageError("the studies have no metric in common", fix="measure them with the same metrics")
     columns = _columns(parts, by)
     names = tuple(dict.fromkeys(name for part in parts for name in part.study.perturbations))
     cells = {}
     for column, members in columns.items():
-        of_models = [part.drops(chosen) for part in members]
+        of_models = [part.drops(headline) for part in members]
         for name in names:
             drops = [by_name[name] for by_name in of_models if name in by_name]
             if len(drops) == len(members):
-                cells[column, name] = drops[0] if len(drops) == 1 else _mean(chosen, [name], members, drops)
+                cells[column, name] = drops[0] if len(drops) == 1 else _mean(headline, [name], members, drops)
     names_of = {column: [name for name in names if (column, name) in cells] for column in columns}
     means = {
-        column: _mean(chosen, names_of[column], members, [cells[column, name] for name in names_of[column]])
+        column: _mean(headline, names_of[column], members, [cells[column, name] for name in names_of[column]])
         for column, members in columns.items()
         if names_of[column]
     }
     testing = parts[0].study.about.get("testing", {})
     tests = _tests(
-        chosen, {column: members[0] for column, members in columns.items() if len(members) == 1}, names_of, testing
+        headline, {column: members[0] for column, members in columns.items() if len(members) == 1}, names_of, testing
     )
     return DropTable(
-        chosen, tuple(columns), names, cells, means, tests, testing.get("level", 0.95),
+        headline, tuple(columns), names, cells, means, tests, testing.get("level", 0.95),
         testing.get("permutations", 10_000),
     )  # fmt: skip
 
@@ -299,12 +299,12 @@ def _tests(
         changes = _changes(metric, shared, [ours, theirs])
         if not changes:
             continue
-        left, right = changes
+        first_change, second_change = changes
         points = paired_permutation(
-            left.before - left.after, right.before - right.after, left.clusters,
+            first_change.before - first_change.after, second_change.before - second_change.after, first_change.clusters,
             bounds=bounds and difference_bounds(bounds), **options,
         )  # fmt: skip
-        share = paired_permutation(left.percents, right.percents, left.clusters, **options)
+        share = paired_permutation(first_change.percents, second_change.percents, first_change.clusters, **options)
         tests.append(
             DropTest(
                 first, second, len(shared), points.difference, *points.interval, points.p_value,
@@ -336,12 +336,12 @@ def drop_maps(table: DropTable) -> tuple[Heat, Heat]:
         else column
         for column in table.columns
     )
-    about = (
+    note = (
         f"What is lost; below 0 it is gained. In brackets: the {100 * table.level:g}% interval over images includes 0."
     )
     points, percent = (
         Heat(
-            title=f"{table.title}, {unit}", about=about, rows=names, columns=starts, heading="perturbation", worse=True,
+            title=f"{table.title}, {unit}", about=note, rows=names, columns=starts, heading="perturbation", worse=True,
             cells=tuple(
                 tuple(_drop_figures(table.metric, cells.get((column, name)))[which] for column in table.columns)
                 for name in names

@@ -63,13 +63,13 @@ def read_runs(sources: Sequence[str], qrels: str | Path | None = None) -> dict[s
     for source in sources:
         name, equals, file = source.partition("=")
         if Path(source).is_dir():
-            judged = None if qrels is None else Path(qrels).absolute()
+            shared = None if qrels is None else Path(qrels).absolute()
             files = [
                 path
                 for path in sorted(
                     Path(source).iterdir(), key=lambda path: (order.get(format_stem(path), len(order)), path.name)
                 )
-                if path.is_file() and not path.name.startswith((".", "qrels")) and path.absolute() != judged
+                if path.is_file() and not path.name.startswith((".", "qrels")) and path.absolute() != shared
             ]
             if not files:
                 expected = "a file for each perturbation, named by it, such as char_swap.run.gz; and none.run.gz"
@@ -88,16 +88,16 @@ def read_runs(sources: Sequence[str], qrels: str | Path | None = None) -> dict[s
 def lists_of_runs(dataset: Dataset | None, runs: Mapping[str, Any], directions: tuple[str, ...]) -> dict[str, Lists]:
     """The lists of every perturbation by direction; the unperturbed ones say which directions there are."""
     if UNPERTURBED not in runs:
-        known = ", ".join(map(str, runs)) or "nothing"
+        names = ", ".join(map(str, runs)) or "nothing"
         raise UsageError(
-            f"the unperturbed list is missing: there is no {UNPERTURBED!r} among the lists of {known}",
+            f"the unperturbed list is missing: there is no {UNPERTURBED!r} among the lists of {names}",
             fix=f"pass the list of the unchanged queries as {UNPERTURBED!r}",
             option="runs",
         )
     lists = {}
-    for name, given in runs.items():
+    for name, sources in runs.items():
         with reading(f"the list {name!r}"):
-            lists[str(name)] = _of_one(dataset, name, given, directions)
+            lists[str(name)] = _of_one(dataset, name, sources, directions)
     for name in lists:
         for having, lacking in ((UNPERTURBED, name), (name, UNPERTURBED)):
             if missing := [direction for direction in lists[having] if direction not in lists[lacking]]:
@@ -109,9 +109,9 @@ def lists_of_runs(dataset: Dataset | None, runs: Mapping[str, Any], directions: 
     return lists
 
 
-def _of_one(dataset: Dataset | None, name: str, given: Any, directions: tuple[str, ...]) -> Lists:
+def _of_one(dataset: Dataset | None, name: str, sources: Any, directions: tuple[str, ...]) -> Lists:
     """The lists of one perturbation, in the directions that are chosen."""
-    several = given if isinstance(given, tuple) else (given,)
+    several = sources if isinstance(sources, tuple) else (sources,)
     of_each: list[tuple[str, ...]] = [()] * len(several)  # the ids of the dataset tell
     if len(directions) == len(several):
         of_each = [(direction,) for direction in directions]
@@ -124,9 +124,9 @@ def _of_one(dataset: Dataset | None, name: str, given: Any, directions: tuple[st
             option="directions",
         )
     lists: Lists = {}
-    for ranked, wanted in zip(several, of_each, strict=True):
+    for ranked, of_list in zip(several, of_each, strict=True):
         ranked = read_run(ranked) if isinstance(ranked, str | Path) else ranked
-        for direction, part in lists_by_direction(dataset, ranked, wanted).items():
+        for direction, part in lists_by_direction(dataset, ranked, of_list).items():
             if direction in lists:
                 raise UsageError(f"two lists of {name!r} for {direction}", fix="pass one for each direction")
             lists[direction] = part
@@ -161,7 +161,7 @@ def check_same_queries(lists: Mapping[str, Lists], dataset: Dataset | None, *, s
 
 def judged_by_direction(relevance: Relevance, lists: Lists) -> dict[str, Relevance]:
     """The judgements of every direction, turned round where they are of the other one."""
-    judged = {}
+    by_direction = {}
     for direction, ranked in lists.items():
         queries, sides = ranked.query_ids, (relevance, relevance.flip())
         # Ids of images and captions may overlap: numbers often do.
@@ -172,8 +172,8 @@ def judged_by_direction(relevance: Relevance, lists: Lists) -> dict[str, Relevan
                 expected=f"judgements of those queries; there are ids such as {relevance.query_ids[0]!r}",
                 fix=SAME_SPLIT,
             )
-        judged[direction] = sides[int(np.argmax(fitting))]
-    return judged
+        by_direction[direction] = sides[int(np.argmax(fitting))]
+    return by_direction
 
 
 LIST_METRICS = ("Hit@1", "Hit@5", "Hit@10", "MRR@10")
@@ -214,31 +214,31 @@ def robustness_from_runs(
         progress: Told how much is done.
     """
     refuse_other_keywords(options, robustness_from_runs)
-    chosen = RobustnessOptions.pick(options)
+    study_options = RobustnessOptions.pick(options)
     check_dataset(dataset)
     if dataset is None and relevance is None:
         fix = f"pass {argument('relevance')}, or {argument('dataset')}"
         raise UsageError("ranked lists without judgements", fix=fix)
     for name in _NOT_FOR_LISTS:
-        if getattr(chosen, name) != getattr(RobustnessOptions, name):
+        if getattr(study_options, name) != getattr(RobustnessOptions, name):
             problem = f"{argument(name)} cannot change ranked lists that are ready"
             raise UsageError(problem, fix="leave it out", option=name)
-    if dataset is not None and chosen.dataset_name is not None:
+    if dataset is not None and study_options.dataset_name is not None:
         problem = f"both {argument('dataset')} and {argument('dataset_name')}"
         raise UsageError(problem, fix="leave out the name", option="dataset_name")
     without = _NOT_FOR_LISTS if dataset is not None else (*_NOT_FOR_LISTS, "match_by")  # there are no texts
-    protocol, chosen, metrics = follow_in_study(chosen, metrics, without=without)
-    given = read_runs([str(runs)]) if isinstance(runs, str | Path) else runs
-    if len(given) == 1:
+    protocol, study_options, metrics = follow_in_study(study_options, metrics, without=without)
+    sources = read_runs([str(runs)]) if isinstance(runs, str | Path) else runs
+    if len(sources) == 1:
         fix = f"pass {UNPERTURBED!r} and the list of at least one perturbation"
         raise UsageError("one list, and nothing to compare it with", fix=fix, option="runs")
-    lists = lists_of_runs(dataset, given, chosen.directions)
-    check_same_queries(lists, dataset, skip_unknown=chosen.skip_unknown)
-    judged = None if relevance is None else parse_by_direction(relevance, Relevance)
-    if dataset is None and isinstance(judged, Relevance):
-        judged = judged_by_direction(judged, lists[UNPERTURBED])
+    lists = lists_of_runs(dataset, sources, study_options.directions)
+    check_same_queries(lists, dataset, skip_unknown=study_options.skip_unknown)
+    shared = None if relevance is None else parse_by_direction(relevance, Relevance)
+    if dataset is None and isinstance(shared, Relevance):
+        shared = judged_by_direction(shared, lists[UNPERTURBED])
     systems = {ranked.system for by_direction in lists.values() for ranked in by_direction.values()} - {""}
-    model = chosen.name or (systems.pop() if len(systems) == 1 else "") or "lists"
+    model = study_options.name or (systems.pop() if len(systems) == 1 else "") or "lists"
     names = [name for name in lists if name != UNPERTURBED]
     require_perturbations(protocol, names)
     contents = {
@@ -248,19 +248,19 @@ def robustness_from_runs(
     same = [name for name in names if contents[name] == contents[UNPERTURBED] and name not in (perturbed or {})]
     variants = [
         replace(variant, unchanged=variant.perturbation in same)
-        for variant in _variants(names, dataset, perturbed or {}, chosen.seed)
+        for variant in _variants(names, dataset, perturbed or {}, study_options.seed)
     ]
-    settings = StudySettings.of(replace(chosen, directions=tuple(lists[UNPERTURBED])), metrics, LIST_METRICS)
+    settings = StudySettings.of(replace(study_options, directions=tuple(lists[UNPERTURBED])), metrics, LIST_METRICS)
     hashes = {
         direction: "" if part is None else part.fingerprint
-        for direction, part in (judged if isinstance(judged, Mapping) else {"any": judged}).items()
+        for direction, part in (shared if isinstance(shared, Mapping) else {"any": shared}).items()
     }
-    judgements = fingerprint("judged", {**hashes, "skip_unknown": str(chosen.skip_unknown)})
-    data = {"relevance": judgements, "dataset": "" if dataset is None else dataset.fingerprint}
+    judgements_hash = fingerprint("judged", {**hashes, "skip_unknown": str(study_options.skip_unknown)})
+    data = {"relevance": judgements_hash, "dataset": "" if dataset is None else dataset.fingerprint}
 
     def inputs(variant: Variant, _: Progress) -> dict[str, Any]:
         name = UNPERTURBED if variant.label == ORIGINAL else variant.perturbation
-        return {"run": lists[name], "relevance": judged, "skip_unknown": chosen.skip_unknown}
+        return {"run": lists[name], "relevance": shared, "skip_unknown": study_options.skip_unknown}
 
     with study_folder(output, settings.key(data), names, overwrite=overwrite) as folder:
         runner = StudyRunner(dataset, variants, settings, folder, shown_progress(progress))
@@ -270,8 +270,8 @@ def robustness_from_runs(
         facts: dict[str, Any] = {"queries": len(ranking.query_ids), "fingerprint": data["relevance"]}
         if dataset is not None:
             facts = dataset_facts(dataset)
-        elif chosen.dataset_name is not None:
-            facts = {"name": chosen.dataset_name, **facts}
+        elif study_options.dataset_name is not None:
+            facts = {"name": study_options.dataset_name, **facts}
         # What was noted about the unperturbed lists, ties in all of them, and what lists cannot tell.
         noted = [(label, str(note)) for label, run in evaluated.items() for note in run.provenance.get("notes", ())]
         notes = [note for label, note in noted if label == ORIGINAL and not note.endswith(ORDER_DECIDES)]
@@ -298,8 +298,8 @@ def _variants(
         raise UsageError("perturbed captions without the dataset", fix=f"pass {argument('dataset')}")
     variants: list[Variant] = []
     for name in names:
-        taken = {ORIGINAL, *(variant.label for variant in variants)}
-        label = folder_name(unused_label(name, taken, folder_name))
+        labels = {ORIGINAL, *(variant.label for variant in variants)}
+        label = folder_name(unused_label(name, labels, folder_name))
         if name in perturbed and dataset is not None:
             variants.append(replace(given_variant(dataset, name, perturbed[name], seed), label=label))
         else:

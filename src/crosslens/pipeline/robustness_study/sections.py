@@ -77,11 +77,11 @@ def check_tables(names: Iterable[str]) -> None:
 def study_sections(study: StudyTables) -> Iterator[Section]:
     """The dataset and the heat maps, then a section per table, those without content left out."""
     data, protocol = study.about.get("dataset", {}), study.about.get("protocol", {})
-    asked = study.drops.filter(pl.col("metric") == direction_rsum(study.direction))["queries"][0]
-    queries = format_count(asked, "image" if study.direction == "i2t" else "caption")
+    count = study.drops.filter(pl.col("metric") == direction_rsum(study.direction))["queries"][0]
+    queries = format_count(count, "image" if study.direction == "i2t" else "caption")
     phrases = {"t2t": "query the other captions of their images", "t2i": "query their images"}
     if sets := study.about.get("text_sets"):
-        queries = format_count(asked, "query")
+        queries = format_count(count, "query")
         phrases["t2t"] = f"from {sets['queries']['name']} for the texts of its images"
     summary = (
         f"{data.get('name', 'Ranked lists')}: {queries} {phrases.get(study.direction, 'query their captions')}, "
@@ -132,10 +132,10 @@ def changed_captions(study: StudyTables, rankings: Mapping[str, Ranking]) -> Sec
     ``rankings`` are those of the only model after each perturbation, text to image.
     """
     texts = _first_seed(study.captions).select("perturbation", "original", "text", query="caption")
-    asked = _first_seed(study.queries).join(texts, ["perturbation", "query"], maintain_order="left")
+    table = _first_seed(study.queries).join(texts, ["perturbation", "query"], maintain_order="left")
     bars = []
     for perturbation in study.perturbations:
-        rows = asked.filter((pl.col("perturbation") == perturbation) & ~pl.col("rank_before").is_nan().fill_null(False))
+        rows = table.filter((pl.col("perturbation") == perturbation) & ~pl.col("rank_before").is_nan().fill_null(False))
         if rows.height:
             bars.append(_bar(perturbation, rows.to_dicts(), rankings[perturbation]))
     chart = PairedBars(
@@ -169,9 +169,9 @@ def _bar(perturbation: str, rows: list[Values], ranking: Ranking) -> PairedBar:
         return ranking.item_ids[ranking.top_items[number, 0]], ranking.item_ids[right[number]]
 
     def card(row: Values) -> QueryCard:
-        first, own = pictures(row)
+        first, relevant = pictures(row)
         place = "not in the list" if row["rank_after"] is None else f"rank {row['rank_after']:,.0f}"
-        sides = (PictureCard("first", (), first, "wrong"), PictureCard(place, (), own, "right"))
+        sides = (PictureCard("first", (), first, "wrong"), PictureCard(place, (), relevant, "right"))
         name, facts = f"{row['query']} {perturbation}", (f"caption {row['query']}",)
         return QueryCard(name, row["text"], sides, (f"As written it finds it: “{row['original']}”",), facts)
 
@@ -232,12 +232,12 @@ def _drops(study: StudyTables) -> Shown:
     test = significance_sentence(
         "paired permutation test over images", permutations, testing.get("correction", "none"), tests
     )
-    about = (
+    note = (
         f"Lost: before − after, in points and in {PERCENT_SENTENCE} Below 0 it is gained.{half} In brackets: {share} "
         "interval over images; that of percent is of the ratio, with the figures before and after from the same "
         f"images. {applied}{test}"
     )
-    return f"Drop of {study.headline}", tables, (about,)
+    return f"Drop of {study.headline}", tables, (note,)
 
 
 def _applied(study: StudyTables) -> Shown:
@@ -295,8 +295,8 @@ def _metrics(study: StudyTables) -> Shown:
             lines.append((variant, *figures))
         titles = tuple(name + ("" if facts_of(name).higher_is_better else " ↓") for name in names)
         tables.append(Table(("perturbation", *titles), tuple(lines), title=model))
-    about = f"The figure after, and in brackets after − before. {unit_sentence(names)}" if names else ""
-    return "Every metric", tables, (about,)
+    note = f"The figure after, and in brackets after − before. {unit_sentence(names)}" if names else ""
+    return "Every metric", tables, (note,)
 
 
 def _changes(study: StudyTables) -> Shown:
@@ -335,13 +335,13 @@ def _overlap(study: StudyTables) -> Shown:
     values = {(row["model"], row["group"]): row for row in study.overlap.to_dicts()}
     if not values:
         return "", (), ()
-    known = _knows_changes(study)
-    cells = [(group, column) for column in ("jaccard", "among_changed")[: 1 + known] for group in CHANGE_GROUPS]
+    edits_known = _knows_changes(study)
+    cells = [(group, column) for column in ("jaccard", "among_changed")[: 1 + edits_known] for group in CHANGE_GROUPS]
     rows: tuple[tuple[Cell, ...], ...] = tuple(
         (model, *(Figure(values[model, group][column], digits=4) for group, column in cells)) for model in study.models
     )
-    header = ("model", *CHANGE_GROUPS, *(("decr.*", "incr.*", "unch.*") if known else ()))
-    starred = "With *: only queries that both of a pair changed. " if known else ""
+    header = ("model", *CHANGE_GROUPS, *(("decr.*", "incr.*", "unch.*") if edits_known else ()))
+    starred = "With *: only queries that both of a pair changed. " if edits_known else ""
     note = (
         "Jaccard similarity of the sets of queries whose score (Hit@1 + Hit@5 + Hit@10) decreased, increased or "
         f"stayed, mean over all pairs of perturbations but those whose sets are both empty. {starred}Scores and groups "
@@ -396,9 +396,9 @@ def _captions(study: StudyTables) -> Shown:
             before = f"rank {rank(first, 'before')}, mean drop {first['mean_drop']:.2f} of 3"
             cards.append(PictureCard(f"{place}. {first['query']}: {before}", tuple(lines)))
         parts.append(Cards(model, tuple(cards)))
-    what = "images" if study.direction == "i2t" else "captions"
+    queries = "images" if study.direction == "i2t" else "captions"
     note = "Mean drop: of Hit@1 + Hit@5 + Hit@10, over all perturbations."
-    return f"The most brittle {what}", parts, (note,)
+    return f"The most brittle {queries}", parts, (note,)
 
 
 def _first_seed(table: pl.DataFrame) -> pl.DataFrame:

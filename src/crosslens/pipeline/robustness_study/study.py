@@ -163,8 +163,8 @@ class Robustness(StudyTables, Presented):
             for name, facts in header.pop("metric_facts", {}).items():
                 read_facts(name, facts)
             check_stored_protocol(header.get("protocol", {}), folder / ROBUSTNESS_FILE)
-            about = {key: value for key, value in header.items() if key not in ("format", "version", *TABLES)}
-            return Robustness(models, perturbations, headline, direction, about, None, **tables)
+            facts_of_study = {key: value for key, value in header.items() if key not in ("format", "version", *TABLES)}
+            return Robustness(models, perturbations, headline, direction, facts_of_study, None, **tables)
 
         return read_whole(folder, folder / ROBUSTNESS_FILE, read=read)
 

@@ -143,9 +143,9 @@ class StudyRunner:
             if self.folder is not None:
                 self.folder.refuse_loss("models", {*outcomes, model}, unnamed=models - number)
                 folder = self.folder.runs_of(model)
-                done = sum((folder / variant.label / RUN_FILE).exists() for variant in variants)
-                if done < len(variants):
-                    note_resumed(self.progress, model, done, len(variants), "result")
+                finished = sum((folder / variant.label / RUN_FILE).exists() for variant in variants)
+                if finished < len(variants):
+                    note_resumed(self.progress, model, finished, len(variants), "result")
             outcomes[model] = {variant.label: self._outcome(model, inputs, variant, folder) for variant in variants}
         return outcomes
 
@@ -153,11 +153,11 @@ class StudyRunner:
         settings, options, name = self.settings, self.settings.options, f"{model}, {variant.label}"
         direction = settings.table_direction
         progress = PrefixedProgress(self.progress, name)
-        given, output = inputs(variant, progress), folder and folder / variant.label
+        sources, output = inputs(variant, progress), folder and folder / variant.label
 
         def run_and_ranks() -> tuple[Run, Ranking, FloatArray]:
             run = evaluate(
-                variant.dataset, **given, directions=settings.directions,
+                variant.dataset, **sources, directions=settings.directions,
                 metrics=tuple(dict.fromkeys((*settings.metrics, direction_rsum(direction)))), score=options.score,
                 resamples=options.resamples, level=options.level, seed=options.seed, threads=options.threads,
                 name=name, output=output, overwrite=True, command=options.command, progress=progress,
@@ -165,7 +165,7 @@ class StudyRunner:
             ranking = run.rankings[direction]
             return run, ranking, np.where(ranking.relevant_counts > 0, ranks_of(ranking).first_listed(), np.nan)
 
-        with reading(name) if "run" in given else nullcontext():
+        with reading(name) if "run" in sources else nullcontext():
             try:
                 run, ranking, rank = run_and_ranks()
             except InputError as error:
@@ -174,9 +174,9 @@ class StudyRunner:
                 remove(output)  # damaged
                 run, ranking, rank = run_and_ranks()
         own_score = np.full(len(rank), -np.inf)
-        if variant.dataset is not None and "run" not in given:
+        if variant.dataset is not None and "run" not in sources:
             pairs = (ranking.rows, ranking.relevant)
-            scorer = score_source(variant.dataset, **given, score=options.score).scorer
+            scorer = score_source(variant.dataset, **sources, score=options.score).scorer
             scores = scorer.exact(*(pairs if direction == IMAGE_TO_TEXT else pairs[::-1]))
             np.maximum.at(own_score, ranking.rows, np.asarray(scores, np.float64))
         return Outcome(run, direction, rank, np.where(np.isfinite(own_score), own_score, np.nan))
@@ -185,7 +185,7 @@ class StudyRunner:
         """The tables, and what the study says about its ``data`` and settings."""
         settings, options = self.settings, self.settings.options
         perturbing = json_form(dict(options.options or {}))
-        about: dict[str, Any] = {
+        facts: dict[str, Any] = {
             **data,
             "options": {**settings.stored, "seeds": options.seeds, "perturbing": perturbing},
             "testing": significance_settings(options),
@@ -195,18 +195,18 @@ class StudyRunner:
         }
 
         def make() -> Robustness:
-            return make_study(self.dataset, self.variants, outcomes, options, about, self.progress)
+            return make_study(self.dataset, self.variants, outcomes, options, facts, self.progress)
 
         if self.folder is None:
             return make()
         key = tables_key(self.variants, outcomes, options)
-        about |= {"setting": self.folder.setting, "key": key}
+        facts |= {"setting": self.folder.setting, "key": key}
         return self.folder.finish(key, make)
 
 
 def make_study(
     dataset: Dataset | None, variants: Sequence[Variant], outcomes: Outcomes, options: RobustnessOptions,
-    about: Mapping[str, Any], progress: Progress,
+    facts: Mapping[str, Any], progress: Progress,
 ) -> Robustness:  # fmt: skip
     """Every table; all but the drops and the captions are of the first seed."""
     seed, original = variants[0].seed, next(iter(outcomes.values()))[ORIGINAL]
@@ -262,8 +262,8 @@ def make_study(
         "headline_queries": pl.concat(headlines),
     }
     perturbations = tuple(dict.fromkeys(variant.perturbation for variant in variants))
-    about = {**about, "notes": [*about.get("notes", ()), *([note] if note else [])]}
-    return Robustness(tuple(outcomes), perturbations, name, original.direction, about, None, **tables)
+    facts = {**facts, "notes": [*facts.get("notes", ()), *([note] if note else [])]}
+    return Robustness(tuple(outcomes), perturbations, name, original.direction, facts, None, **tables)
 
 
 def tables_key(variants: Sequence[Variant], outcomes: Outcomes, options: RobustnessOptions) -> str:
@@ -348,15 +348,15 @@ def robustness(
     elif study_options.shared_images:
         problem = f"{argument('shared_images', True)} requires {argument('queries')}"
         raise UsageError(problem, fix=f"pass {argument('queries')}, or drop it", option="shared_images")
-    made = {**(variants or {}), **(perturbed or {})}
+    prepared = {**(variants or {}), **(perturbed or {})}
     protocol, study_options, metrics = follow_in_study(study_options, metrics)
-    if protocol is not None and perturbations is None and not made:
+    if protocol is not None and perturbations is None and not prepared:
         perturbations = protocol.setting("robustness", "perturbations")
     words = perturbations.split(",") if isinstance(perturbations, str) else list(perturbations or ())
-    groups = [[word] if word in made else chosen_perturbations([word]) for word in map(str.strip, words) if word]
+    groups = [[word] if word in prepared else chosen_perturbations([word]) for word in map(str.strip, words) if word]
     names = tuple(dict.fromkeys(name for group in groups for name in group))
     if perturbations is None:
-        names = tuple(made) or chosen_perturbations("all")
+        names = tuple(prepared) or chosen_perturbations("all")
     names = names or chosen_perturbations("")
     require_perturbations(protocol, names)
     if dataset is None:
@@ -367,23 +367,23 @@ def robustness(
     source = require_one_source(
         f"pass {argument('model', 'tiny')}, say, or the variants' vectors: {argument('variants')}",
         model=models if model is None else [model],
-        embeddings=[given for given in (images, captions, variants) if given is not None],
+        embeddings=[vectors for vectors in (images, captions, variants) if vectors is not None],
     )
     if source == "embeddings" and variants is None:
         raise UsageError("no embeddings of the variants", fix=f"pass {argument('variants')}, or a model")
     _check_options(study_options, encode_options, names, variants or (), perturbed or ())
     settings = StudySettings.of(study_options, metrics)
-    asked = TextQueries.over(dataset)
+    texts = TextQueries.over(dataset)
     if study_options.image_text is not None:
         shared = study_options.shared_images
-        asked = text_queries(dataset, study_options.query_caption, queries, shared_images=shared)
+        texts = text_queries(dataset, study_options.query_caption, queries, shared_images=shared)
     data = {"dataset": dataset.fingerprint} | ({} if queries is None else {"queries": queries.fingerprint})
     setting, progress = settings.key(data), shown_progress(progress)
     with (
         study_folder(output, setting, names, seeds=study_options.seeds, overwrite=overwrite) as folder,
         scratch_folder(None if folder is None else folder.work.beside("pictures")) as pictures,
     ):
-        changed = make_variants(asked, names, perturbed or {}, study_options, progress)
+        changed = make_variants(texts, names, perturbed or {}, study_options, progress)
         several = [model] if models is None else [models] if isinstance(models, str) else models
         encoders = list(several.items()) if isinstance(several, Mapping) else [("", encoder) for encoder in several]
 
@@ -391,20 +391,20 @@ def robustness(
             """The vectors of every model, under a name that no other has; or those that are given."""
             if source == "embeddings":
                 name = study_options.name or "embeddings"
-                yield name, given_vectors(asked.dataset, images, captions, variants or {}, names)
+                yield name, given_vectors(texts.dataset, images, captions, variants or {}, names)
                 return
-            taken: set[str] = set()
+            labels: set[str] = set()
             for name, encoder in encoders:
                 loaded = load_encoder(encoder, encode_options)
-                label = unused_label(name or loaded.name, taken, folder_name)
-                taken.add(folder_name(label))
-                yield label, model_inputs(loaded, dataset, asked, changed, encode_options, study_options, pictures)
+                label = unused_label(name or loaded.name, labels, folder_name)
+                labels.add(folder_name(label))
+                yield label, model_inputs(loaded, dataset, texts, changed, encode_options, study_options, pictures)
 
-        runner = StudyRunner(asked.dataset, changed, settings, folder, progress)
+        runner = StudyRunner(texts.dataset, changed, settings, folder, progress)
         facts = {"dataset": dataset_facts(dataset)}
-        if asked.two_sets:
-            facts["text_sets"] = text_set_facts(asked, settings.text)
-        return runner.result(runner.run(sources(), len(encoders)), facts, text_set_notes(asked, settings.text))
+        if texts.two_sets:
+            facts["text_sets"] = text_set_facts(texts, settings.text)
+        return runner.result(runner.run(sources(), len(encoders)), facts, text_set_notes(texts, settings.text))
 
 
 def _check_options(
@@ -421,14 +421,14 @@ def _check_options(
         if getattr(options, name):
             problem = f"{argument(name)} is for ranked lists"
             raise UsageError(problem, fix=f"leave it out, or pass {argument('runs')}", option=name)
-    made = {
+    prepared = {
         "one set of vectors for each variant": list(variants),
         "datasets that are perturbed already": list(perturbed),
     }
-    for what, given in made.items():
-        if given and options.seeds > 1:
-            raise UsageError(f"{options.seeds} seeds, but {what}", fix="use one seed")
-        for name in given:
+    for kind, variant_names in prepared.items():
+        if variant_names and options.seeds > 1:
+            raise UsageError(f"{options.seeds} seeds, but {kind}", fix="use one seed")
+        for name in variant_names:
             if name == ORIGINAL or folder_name(name) != name:
                 fix = "name it by its perturbation, such as char_swap; the original's vectors are images and captions"
                 raise UsageError(f"a variant cannot be called {name!r}", fix=fix)

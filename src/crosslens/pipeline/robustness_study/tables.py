@@ -159,9 +159,9 @@ def change_table(queries: pl.DataFrame, scores: pl.DataFrame) -> pl.DataFrame:
     columns |= {way: (condition & changed).sum() / changed.sum() for way, condition in ways.items()}
     odd = pl.when(score.is_finite().any()).then(pl.col("up_while_similarity_down").sum())
     figures = {}
-    for prefix, chosen in (("", counted), ("changed_", changed)):
+    for prefix, rows in (("", counted), ("changed_", changed)):
         for when in ("before", "after"):
-            rank = pl.col(f"rank_{when}").filter(chosen)
+            rank = pl.col(f"rank_{when}").filter(rows)
             # Where a list ends before any relevant item, MRR is not known.
             reciprocal = pl.when(rank.is_finite()).then(1 / rank).otherwise(float("nan"))
             values = (rank <= 1, rank <= 10, pl.when(rank <= 10).then(1 / rank).otherwise(0.0), reciprocal, rank > 1)
@@ -217,14 +217,14 @@ def brittle_table(queries: pl.DataFrame, most: int) -> pl.DataFrame:
     the dataset.
     """
 
-    def shown(when: str) -> pl.Expr:
+    def order_rank(when: str) -> pl.Expr:
         """The ranks to order by: what its list does not show comes behind all that lists show."""
         rank = pl.col(f"rank_{when}")
         last = pl.max_horizontal(pl.when(rank.is_finite()).then(rank).max().over(*KEYS), RSUM_CUTOFFS[-1])
         return pl.when(rank.is_infinite()).then(last + 1).otherwise(rank)
 
     queries = queries.with_columns(
-        drop=pl.col("hits_before") - pl.col("hits_after"), fall=(shown("after") / shown("before")).log(2)
+        drop=pl.col("hits_before") - pl.col("hits_after"), fall=(order_rank("after") / order_rank("before")).log(2)
     ).with_columns(LISTED_RANKS)
     tables = [pl.DataFrame(schema=BRITTLE_COLUMNS)]
     for _, table in queries.group_by("model", maintain_order=True):
@@ -388,8 +388,8 @@ def corrected(rows: Sequence[dict[str, Any]], correction: str) -> pl.DataFrame:
     table = pl.DataFrame(list(rows), schema={k: v for k, v in DROP_COLUMNS.items() if k != "adjusted_p"})
     adjusted = np.full(table.height, np.nan)
     for metric in table["metric"].unique(maintain_order=True):
-        chosen = (table["metric"] == metric).to_numpy()
-        adjusted[chosen] = correct(table["p"].to_numpy()[chosen], correction)
+        of_metric = (table["metric"] == metric).to_numpy()
+        adjusted[of_metric] = correct(table["p"].to_numpy()[of_metric], correction)
     return table.with_columns(adjusted_p=pl.Series(adjusted)).select(list(DROP_COLUMNS))
 
 

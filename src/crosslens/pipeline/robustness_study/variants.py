@@ -149,38 +149,38 @@ CAPTION_COLUMNS: Mapping[str, Any] = {
 
 
 def make_variants(
-    asked: TextQueries, names: Sequence[str], given: Mapping[str, Dataset], options: RobustnessOptions,
+    texts: TextQueries, names: Sequence[str], prepared: Mapping[str, Dataset], options: RobustnessOptions,
     progress: Progress,
 ) -> list[Variant]:  # fmt: skip
-    """The variants that are given, and those that are made here, under every seed; captions are parsed once.
+    """The variants that are prepared, and those that are made here, under every seed; captions are parsed once.
 
-    Of a name that is neither given nor a perturbation only vectors exist.
+    Of a name that is neither prepared nor a perturbation only vectors exist.
     """
-    dataset, seeds = asked.sentences, range(options.seed, options.seed + options.seeds)
-    missing = [name for name in names if name not in given]
-    known = [name for name in missing if is_image_perturbation(name) or name in PERTURBATIONS]
-    texts, perturbing = [name for name in known if not is_image_perturbation(name)], options.options or {}
-    if perturbing and not texts:
+    dataset, seeds = texts.sentences, range(options.seed, options.seed + options.seeds)
+    missing = [name for name in names if name not in prepared]
+    registered = [name for name in missing if is_image_perturbation(name) or name in PERTURBATIONS]
+    caption_names, perturbing = [name for name in registered if not is_image_perturbation(name)], options.options or {}
+    if perturbing and not caption_names:
         problem = f"options ({', '.join(perturbing)}), but no captions to perturb"
         raise UsageError(problem, fix="leave out the options")
     # What occurs in the dataset that the queries are a part of decides what color_in chooses from.
-    shared = {"corpus": asked.sources[0], "threads": options.threads, "progress": progress, **perturbing}
+    shared = {"corpus": texts.sources[0], "threads": options.threads, "progress": progress, **perturbing}
     variants = []
     for seed in seeds:
-        perturbed = perturb_all(texts, dataset, seed=seed, **shared) if texts else {}
-        for name in known:
+        perturbed = perturb_all(caption_names, dataset, seed=seed, **shared) if caption_names else {}
+        for name in registered:
             captions = perturbed.get(name)
             changed = dataset if captions is None else with_changed_texts(dataset, captions)
             label = name if seed == seeds[0] else f"{name}.seed{seed}"
             variants.append(Variant(name, seed, label, changed, captions))
-    variants += [given_variant(dataset, name, changed, seeds[0]) for name, changed in given.items() if name in names]
-    if asked.has_several_sentences:  # a query changed where one of its sentences did
+    variants += [given_variant(dataset, name, changed, seeds[0]) for name, changed in prepared.items() if name in names]
+    if texts.has_several_sentences:  # a query changed where one of its sentences did
         for number, variant in enumerate(variants):
             if sentences := variant.captions:
-                queries = tuple(_join([sentences[row] for row in rows]) for rows in asked.rows)
-                changed = with_changed_texts(asked.dataset, queries)
+                queries = tuple(_join([sentences[row] for row in rows]) for rows in texts.rows)
+                changed = with_changed_texts(texts.dataset, queries)
                 variants[number] = replace(variant, dataset=changed, captions=queries, sentences=sentences)
-    variants += [Variant(name, seeds[0], name, asked.dataset) for name in missing if name not in known]
+    variants += [Variant(name, seeds[0], name, texts.dataset) for name in missing if name not in registered]
     return sorted(variants, key=lambda variant: (variant.seed, names.index(variant.perturbation)))
 
 
@@ -197,17 +197,17 @@ def given_variant(dataset: Dataset, name: str, changed: Dataset, seed: int = 0) 
             fix="perturb the dataset that is evaluated",
         ) from error
     complete = {"original", "applied", "reason", "edits"} <= set(changed.captions.columns)
-    known = read_perturbed(changed) if complete else None
+    edits = read_perturbed(changed) if complete else None
     results = []
     for number, row in enumerate(rows):
         old, new = dataset.texts[number], changed.texts[row]
-        if known is not None and known[row].original != old:
+        if edits is not None and edits[row].original != old:
             raise InputError(
                 f"the variant {name!r} was made from another text of caption {dataset.caption_ids[number]!r}",
                 expected=repr(old),
                 fix="perturb the dataset that is evaluated",
             )
-        results.append(Perturbed(old, new, old != new, edits=whole_edit(old, new)) if known is None else known[row])
+        results.append(Perturbed(old, new, old != new, edits=whole_edit(old, new)) if edits is None else edits[row])
     return Variant(name, seed, name, with_changed_texts(dataset, results), tuple(results))
 
 
@@ -339,7 +339,7 @@ class MatrixScores(_Model):
 
 
 def model_inputs(
-    encoder: Any, dataset: Dataset, asked: TextQueries, variants: Sequence[Variant], options: EncodeOptions,
+    encoder: Any, dataset: Dataset, text_queries: TextQueries, variants: Sequence[Variant], options: EncodeOptions,
     study: RobustnessOptions, pictures: Path,
 ) -> Inputs:  # fmt: skip
     """What a model gives; one that cannot encode what the variants change raises."""
@@ -356,7 +356,7 @@ def model_inputs(
         if is_text_only:
             problem = f"{name} compares images with texts, and not texts with texts"
             raise UsageError(problem, fix=f"drop {argument('image_text')}", option="image_text")
-        return MatrixScores(encoder, dataset, asked, options, study, pictures)
+        return MatrixScores(encoder, dataset, text_queries, options, study, pictures)
     if isinstance(encoder, StoredEmbeddings):
         raise UsageError(
             f"{name} holds vectors and cannot encode changed captions",
@@ -364,7 +364,7 @@ def model_inputs(
         )
     for ability in (TEXTS,) if is_text_only else (TEXTS, IMAGES):
         require_modality(encoder, ability)
-    return ModelVectors(encoder, dataset, asked, options, study, pictures)
+    return ModelVectors(encoder, dataset, text_queries, options, study, pictures)
 
 
 def given_vectors(
