@@ -117,16 +117,16 @@ def check_section(check: Discriminability, settings: RecosSettings, log: Decisio
         f"dis(t) of {len(check.values):,} descriptions; k = {settings.k}, temperature {check.temperature:.4g}, "
         f"band {low:.2f} to {high:.2f} (·)"
     )
-    about = f"shaded: kept at η = {settings.eta:g}"
-    histogram = entropy_histogram(check.values, settings.k, settings.eta, title=title, about=about, noun="descriptions")
+    label = f"shaded: kept at η = {settings.eta:g}"
+    histogram = entropy_histogram(check.values, settings.k, settings.eta, title=title, about=label, noun="descriptions")
     return Section("", (histogram, Text.of(against + shares)))
 
 
 def version_page(dataset: Dataset) -> FolderPage:
     """The card of one version."""
     card = dataset.card
-    about = {"Source": card.source, "Revision": card.revision, "Licence": card.licence or "not stated"}
-    about |= {"Citation": card.citation} if card.citation else {}
+    facts = {"Source": card.source, "Revision": card.revision, "Licence": card.licence or "not stated"}
+    facts |= {"Citation": card.citation} if card.citation else {}
     sizes = f"{dataset.images.height:,} images, {dataset.captions.height:,} descriptions."
     columns = {
         "Columns of the images": "task, source, role (original, confusable, similar), original (which it was "
@@ -134,7 +134,7 @@ def version_page(dataset: Dataset) -> FolderPage:
         "Columns of the captions": "origin (candidate, or the generator that wrote it), dis.",
     }
     first = Text.of(f"{card.notes[:1].upper()}{card.notes[1:]}.", sizes)
-    parts = (first, FactList(tuple(about.items())), FactList(tuple(columns.items())))
+    parts = (first, FactList(tuple(facts.items())), FactList(tuple(columns.items())))
     return FolderPage(dataset.name, (Section("", parts),))
 
 

@@ -80,12 +80,12 @@ class Encoders:
 
     def describe(self) -> dict[str, Any]:
         parts = {"encoder": self.encoder, "text_encoder": self.text_encoder, "image_encoder": self.image_encoder}
-        named: dict[str, Any] = {
+        identities: dict[str, Any] = {
             part: {"name": encoder.name, "revision": encoder.revision, "preprocessing": encoder.preprocessing}
             for part, encoder in parts.items()
             if encoder is not None
         }
-        return named | ({"image_text": self.image_text} if self.image_text else {})
+        return identities | ({"image_text": self.image_text} if self.image_text else {})
 
 
 @dataclass(frozen=True, eq=False)
@@ -212,18 +212,18 @@ class CandidatePool:
     def of(encoded: EncodedCandidates, settings: RecosSettings, progress: Progress | None = None) -> CandidatePool:
         """The pool of encoded candidates, its settings with the temperature filled in."""
         tasks, no_task = _column(encoded, settings.task_column, RecosSettings.task_column)
-        asked = None if settings.quota is None else Quotas.of(settings.quota)
-        derived = no_task and asked is not None and (asked.paper or bool(asked.by_task))
+        quota = None if settings.quota is None else Quotas.of(settings.quota)
+        derived = no_task and quota is not None and (quota.paper or bool(quota.by_task))
         if derived:
             tasks = derived_tasks(encoded.dataset)
         sources, no_source = _column(encoded, settings.source_column, RecosSettings.source_column)
         notes = [*encoded.notes]
         if derived:
             counts = ", ".join(f"{task} {count:,}" for task, count in Counter(tasks).most_common())
-            what = (
+            base = (
                 "captions and objects" if encoded.dataset.objects is not None else "captions (no objects are annotated)"
             )
-            notes.append(f"no column {settings.task_column!r}: tasks are derived from {what}: {counts} (--task-column)")
+            notes.append(f"no column {settings.task_column!r}: tasks are derived from {base}: {counts} (--task-column)")
         elif no_task:
             notes.append(f"no column {settings.task_column!r}: all images are one task, {ALL!r} (--task-column)")
         if no_source:
@@ -234,7 +234,7 @@ class CandidatePool:
             hashes = hash_files(encoded.files, progress)
         duplicates = NearDuplicates(encoded.image_vectors, hashes, settings.duplicate_cosine, settings.duplicate_bits)
         total = settings.originals or max(1, len(tasks) // 3)
-        quotas = even_quotas(tasks, total) if asked is None else asked.among(tasks)
+        quotas = even_quotas(tasks, total) if quota is None else quota.among(tasks)
         pool = CandidatePool(encoded, settings, tasks, sources, duplicates, quotas, tuple(notes))
         assert pool.whole.images  # a k that is too large is refused here, before anything is written
         return replace(pool, settings=replace(settings, temperature=pool.temperature))

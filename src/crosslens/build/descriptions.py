@@ -46,9 +46,9 @@ class KnownTexts:
         self._vectors = np.asarray(encoded.captions.vectors)
         self._new: dict[int, list[KnownText]] = {}
         # The sheet's texts that are no caption of the candidates: corrected, or written in an earlier build.
-        known = set(self._caption_ids)
+        caption_ids = set(self._caption_ids)
         used = [row for row in sheet.rows if row.verdict != BAD]
-        new = [row for row in used if row.verdict == CORRECTION or row.caption not in known]
+        new = [row for row in used if row.verdict == CORRECTION or row.caption not in caption_ids]
         vectors: Any = self._encode([row.text for row in new]) if new else ()
         self._from_sheet = {
             row.caption: KnownText(
@@ -63,8 +63,8 @@ class KnownTexts:
 
     def listed(self, image: int) -> list[KnownText]:
         """Those that the sheet lists, in its order."""
-        known = {text.caption: text for text in self._stored(image)}
-        return [known[row.caption] for row in self._rows(image) if row.caption in known]
+        by_caption = {text.caption: text for text in self._stored(image)}
+        return [by_caption[row.caption] for row in self._rows(image) if row.caption in by_caption]
 
     def unlisted(self, image: int) -> list[KnownText]:
         """The image's own captions that the sheet does not list."""
@@ -261,8 +261,8 @@ class DescriptionEditor:
         if checked.description.origin == CORRECTION:
             return KEPT
         text = folded(checked.description.text)
-        said = self._sheet.by_image.get(self.candidates.ids[checked.image], ())
-        if any(row.verdict == BAD and folded(row.description) == text for row in said):
+        rows = self._sheet.by_image.get(self.candidates.ids[checked.image], ())
+        if any(row.verdict == BAD and folded(row.description) == text for row in rows):
             return REJECTED
         return UNGRAMMATICAL if problems else self.verdict(checked.description.dis) if band else KEPT
 
@@ -276,8 +276,8 @@ class DescriptionEditor:
                 requests.append(self._request(image, PURPOSE[verdict], count, failed, draft.rivals, attempt))
                 missing -= count
         if missing > 0:
-            kept = [description.text for description in draft.kept]
-            requests.append(self._request(image, DESCRIBE, missing, kept, draft.rivals, attempt))
+            texts = [description.text for description in draft.kept]
+            requests.append(self._request(image, DESCRIBE, missing, texts, draft.rivals, attempt))
         return requests
 
     def _written(self, requests: list[Request], attempt: int) -> list[tuple[_Checked, tuple[str, ...]]]:
@@ -289,8 +289,8 @@ class DescriptionEditor:
         texts: list[str] = []
         owners: list[int] = []
         for request, (key, answer) in zip(requests, self.answers(requests, label), strict=True):
-            about = {"image": request.image, "purpose": request.purpose, "attempt": request.attempt}
-            self.log("answer", request=key, **about, texts=answer)
+            facts = {"image": request.image, "purpose": request.purpose, "attempt": request.attempt}
+            self.log("answer", request=key, **facts, texts=answer)
             written = [text.strip() for text in answer[: request.wanted] if text.strip()]
             texts += written
             owners += [self._row_of[request.image]] * len(written)
@@ -299,12 +299,12 @@ class DescriptionEditor:
         return list(zip(self._check(zip(owners, new, strict=True)), problems, strict=True))
 
     def _check(self, texts: Iterable[tuple[int, KnownText]]) -> list[_Checked]:
-        known = list(texts)
-        if not known:
+        listed = list(texts)
+        if not listed:
             return []
         model = self.candidates.encoded.captions.model
-        vectors = Embeddings.of(np.stack([text.vector for _, text in known]), model=model)
-        check = self.gallery.measure(vectors, [image for image, _ in known], self.candidates.temperature)
+        vectors = Embeddings.of(np.stack([text.vector for _, text in listed]), model=model)
+        check = self.gallery.measure(vectors, [image for image, _ in listed], self.candidates.temperature)
         return [
             _Checked(
                 image,
@@ -312,18 +312,18 @@ class DescriptionEditor:
                 ImageDescription(text.caption, text.text, float(dis), text.origin),
                 [self.gallery.images[int(position)] for position in near[:_RIVAL_IMAGES]],
             )
-            for (image, text), dis, near in zip(known, check.values, check.neighbours.items, strict=True)
+            for (image, text), dis, near in zip(listed, check.values, check.neighbours.items, strict=True)
         ]
 
-    def _take(self, checked: _Checked, kept: list[ImageDescription]) -> str:
+    def _take(self, checked: _Checked, descriptions: list[ImageDescription]) -> str:
         """Assign a text to its image; not if it has enough, or the same words are assigned already."""
         words = " ".join(checked.description.text.casefold().split()).rstrip(".!")
         if words in self._owner:
             return REPEATED
-        if len(kept) >= self.candidates.settings.descriptions:
+        if len(descriptions) >= self.candidates.settings.descriptions:
             return NOT_NEEDED
         self._owner[words] = checked.image
-        kept.append(checked.description)
+        descriptions.append(checked.description)
         return KEPT
 
     def release(self, images: Collection[int]) -> None:
@@ -331,9 +331,9 @@ class DescriptionEditor:
         self._owner = {words: owner for words, owner in self._owner.items() if owner not in images}
 
     def _log_new(self, step: str, checked: _Checked, verdict: str, problems: Sequence[str] = ()) -> None:
-        about = {"problems": list(problems)} if problems else {}
+        facts = {"problems": list(problems)} if problems else {}
         self.log(
-            step, image=self.candidates.ids[checked.image], **asdict(checked.description), verdict=verdict, **about
+            step, image=self.candidates.ids[checked.image], **asdict(checked.description), verdict=verdict, **facts
         )
 
     def _add_rivals(self, draft: _Draft, images: Sequence[int]) -> None:

@@ -111,17 +111,17 @@ class DecisionLog:
             )
 
 
-def log_head(form: str, key: str, inputs: Mapping[str, Any], **about: Any) -> LogEntry:
+def log_head(form: str, key: str, inputs: Mapping[str, Any], **facts: Any) -> LogEntry:
     """The first entry of a log: its format, the key of the build, its inputs, and what else is worth knowing."""
     first = {"step": "settings", "format": form, "version": VERSION, "crosslens": __version__, "key": key}
-    return {**first, **inputs, **about}
+    return {**first, **inputs, **facts}
 
 
-def check_inputs(logged: Mapping[str, Any], head: Mapping[str, Any], about: Iterable[str] = ()) -> None:
-    """Raise unless a repeated build has the inputs of the logged one; ``about`` names what is no input."""
+def check_inputs(logged: Mapping[str, Any], head: Mapping[str, Any], not_inputs: Iterable[str] = ()) -> None:
+    """Raise unless a repeated build has the inputs of the logged one; ``not_inputs`` names what is none."""
     if logged["key"] == head["key"]:
         return
-    ignored = {"step", "format", "version", "crosslens", "key", *about}
+    ignored = {"step", "format", "version", "crosslens", "key", *not_inputs}
     parts = [part for part in {**head, **logged} if part not in ignored and logged.get(part) != head.get(part)]
     raise UsageError(
         f"the log is of another build: different {', '.join(parts) or 'key'}",
@@ -137,14 +137,14 @@ def _plain(value: Any) -> Any:
     return round(float(value), 6) if isinstance(value, float) else value
 
 
-def _same(left: Any, other: Any) -> bool:
-    if isinstance(left, dict) and isinstance(other, dict):
-        return left.keys() == other.keys() and all(_same(left[key], other[key]) for key in left)
-    if isinstance(left, list) and isinstance(other, list):
-        return len(left) == len(other) and all(map(_same, left, other))
-    if isinstance(left, float) and isinstance(other, (int, float)):
-        return abs(left - other) <= _NEAR
-    return bool(left == other)
+def _same(value: Any, other: Any) -> bool:
+    if isinstance(value, dict) and isinstance(other, dict):
+        return value.keys() == other.keys() and all(_same(value[key], other[key]) for key in value)
+    if isinstance(value, list) and isinstance(other, list):
+        return len(value) == len(other) and all(map(_same, value, other))
+    if isinstance(value, float) and isinstance(other, (int, float)):
+        return abs(value - other) <= _NEAR
+    return bool(value == other)
 
 
 def _short(entry: LogEntry) -> str:

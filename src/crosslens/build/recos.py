@@ -72,8 +72,8 @@ def build_recos(
                 encoding.notify(f"note: {damaged} cannot be read: rewritten from decisions.jsonl")
                 logged = logged or folder.log
             if logged is not None and writer is not None:
-                known = {entry["request"]: tuple(entry["texts"]) for entry in logged.of("answer")}
-                answers = AnswerSource(writer, known=known)
+                texts = {entry["request"]: tuple(entry["texts"]) for entry in logged.of("answer")}
+                answers = AnswerSource(writer, texts=texts)
             elif writer is not None and work is not None:  # each generator's answers are kept as they come
                 name = fingerprint("generator", {"name": writer.name, "revision": writer.revision})
                 answers = AnswerSource(Recorded(writer, work.beside(ANSWERS) / name[:12]), progress=progress)
@@ -187,7 +187,7 @@ def _build(
     confusables = selector.confusables(originals)
     similar = selector.similar([*originals, *confusables])
     members = {"v0": originals, "v1": [*originals, *confusables], "v2": [*originals, *confusables, *similar]}
-    versions = {name: version_dataset(name, candidates, chosen, head["key"]) for name, chosen in members.items()}
+    versions = {name: version_dataset(name, candidates, images, head["key"]) for name, images in members.items()}
     for name, version in versions.items():
         log("version", name=name, images=len(version.image_ids), captions=len(version.caption_ids))
     notes = build_notes(candidates, log, versions)

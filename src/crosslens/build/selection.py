@@ -98,8 +98,8 @@ class ImageSelector:
                 if image in dropped or not against_selected:
                     self._log_original(image, described[image])
             self.editor.release(dropped)
-            drawn = self._draw()
-            batch = drawn if not against_selected else [*self._kept, *drawn] if dropped else []
+            new_images = self._draw()
+            batch = new_images if not against_selected else [*self._kept, *new_images] if dropped else []
         if against_selected:
             for image, descriptions in self._kept.items():
                 self._log_original(image, descriptions)
@@ -120,11 +120,11 @@ class ImageSelector:
                 waiting = []
                 while self._open[task] and queue:
                     image = queue.pop(0)
-                    taken = self._take_original(image, move=move, alone=alone)
-                    if taken:
+                    assigned = self._take_original(image, move=move, alone=alone)
+                    if assigned:
                         batch.append(image)
                         self._open[task] -= 1
-                    elif taken is None:
+                    elif assigned is None:
                         waiting.append(image)
                 queue[:0] = waiting
         return batch
@@ -165,9 +165,9 @@ class ImageSelector:
     def confusables(self, originals: Sequence[BenchmarkImage]) -> list[BenchmarkImage]:
         """The confusable image of each original: of the ``_NEIGHBOURS`` nearest the first with enough descriptions."""
         pairs = self._nearest_free(originals)
-        chosen: dict[int, BenchmarkImage] = {}
+        by_original: dict[int, BenchmarkImage] = {}
         ids, needed = self.candidates.ids, self.candidates.settings.descriptions
-        for left in reversed(range(_NEIGHBOURS)):
+        for tries_left in reversed(range(_NEIGHBOURS)):
             texts = self.editor.describe_confusables(
                 [(original.image, image, original.descriptions) for original, image in pairs]
             )
@@ -178,7 +178,7 @@ class ImageSelector:
                 self.log("described", image=ids[image], of=ids[original.image], **facts)
                 if len(described) >= needed:
                     role = "confusable"
-                    chosen[original.image] = BenchmarkImage(image, role, original.image, original.task, described)
+                    by_original[original.image] = BenchmarkImage(image, role, original.image, original.task, described)
                 else:
                     self.editor.release([image])
                     short.append(original)
@@ -186,10 +186,10 @@ class ImageSelector:
             for original in short:
                 self._wordless.add(self._confusable(original))
                 self._release(original.image)
-                if left and self._reserve(original.image):
+                if tries_left and self._reserve(original.image):
                     pairs.append((original, self._confusable(original)))
                 self._log_confusable(original.image)
-        return [chosen[original.image] for original in originals if original.image in chosen]
+        return [by_original[original.image] for original in originals if original.image in by_original]
 
     def _nearest_free(self, originals: Sequence[BenchmarkImage]) -> list[tuple[BenchmarkImage, int]]:
         """For each original the nearest image of its source that is neither chosen, reserved nor the same picture.
@@ -240,17 +240,17 @@ class ImageSelector:
 
     def _log_confusable(self, original: int) -> None:
         ids, neighbours = self.candidates.ids, self.reserved.get(original)
-        taken: dict[str, object] = {"confusable": None, "cosine": None}
+        choice: dict[str, object] = {"confusable": None, "cosine": None}
         if neighbours is None:
             neighbours = list(self.candidates.nearest(original))
         else:
             image, cosine = neighbours[-1]
-            taken, neighbours = {"confusable": ids[image], "cosine": cosine}, neighbours[:-1]
+            choice, neighbours = {"confusable": ids[image], "cosine": cosine}, neighbours[:-1]
         passed = [
             {"image": ids[image], "cosine": cosine, "why": self._refuse(image) or "too few descriptions"}
             for image, cosine in neighbours[:_SHOWN]
         ]
-        self.log("confusable", image=ids[original], **taken, passed_over=passed, passed_over_in_all=len(neighbours))
+        self.log("confusable", image=ids[original], **choice, passed_over=passed, passed_over_in_all=len(neighbours))
 
     def similar(self, around: Sequence[BenchmarkImage]) -> list[BenchmarkImage]:
         """The nearest images of the source of each, as many as the settings say; then merged, each picture once."""
@@ -258,7 +258,7 @@ class ImageSelector:
         inside = dict(self.chosen)
         for centre in around:
             outside = (pair for pair in self.candidates.nearest(centre.image) if pair[0] not in inside)
-            taken, refused = [], []
+            additions, refused = [], []
             for image, cosine in islice(outside, self.candidates.settings.similar):
                 name = self.candidates.ids[image]
                 if why := self._refuse(image):
@@ -266,8 +266,8 @@ class ImageSelector:
                 else:
                     self.chosen[image] = "similar"
                     similar.append(BenchmarkImage(image, "similar", centre.image, centre.task))
-                    taken.append({"image": name, "cosine": cosine})
-            self.log("similar", image=self.candidates.ids[centre.image], taken=taken, passed_over=refused)
+                    additions.append({"image": name, "cosine": cosine})
+            self.log("similar", image=self.candidates.ids[centre.image], taken=additions, passed_over=refused)
         return similar
 
     def _refuse(self, image: int) -> str:
@@ -277,8 +277,8 @@ class ImageSelector:
         twin = self.candidates.duplicates.among(image, self.chosen)
         if twin is None:
             return ""
-        named = self._named(*twin)
-        return f"the same picture as {named['of']} (by {named['by']}: {named['number']:g})"
+        facts = self._named(*twin)
+        return f"the same picture as {facts['of']} (by {facts['by']}: {facts['number']:g})"
 
     def _named(self, other: int, why: DuplicateEvidence) -> dict[str, object]:
         return {"of": self.candidates.ids[other], "by": why.by, "number": round(why.number, 4)}
@@ -287,7 +287,7 @@ class ImageSelector:
 def version_dataset(name: str, candidates: CandidatePool, members: Sequence[BenchmarkImage], key: str) -> Dataset:
     """The dataset of these images, in this order, with their ``role``."""
     ids = candidates.ids
-    chosen = candidates.encoded.dataset.select(ids[member.image] for member in members)
+    selected = candidates.encoded.dataset.select(ids[member.image] for member in members)
     columns: dict[str, list[str | None]] = {
         "task": [member.task for member in members],
         "source": [candidates.sources[member.image] for member in members],
@@ -297,7 +297,7 @@ def version_dataset(name: str, candidates: CandidatePool, members: Sequence[Benc
     files = candidates.encoded.files
     if files is not None:
         columns["file"] = [absolute_file(files[member.image]) for member in members]
-    images = chosen.images.with_columns(pl.Series(name, rows, dtype=pl.String) for name, rows in columns.items())
+    images = selected.images.with_columns(pl.Series(name, rows, dtype=pl.String) for name, rows in columns.items())
     rows = [
         (text.caption, ids[member.image], text.text, text.origin, round(text.dis, 6))
         for member in members
@@ -305,15 +305,15 @@ def version_dataset(name: str, candidates: CandidatePool, members: Sequence[Benc
     ]
     captions = pl.DataFrame(rows, schema=_CAPTIONS, orient="row")
     # Candidates keep what else was known of them, such as a style; of a new description nothing is.
-    free = chosen.captions.drop("text", "image", "origin", "dis", strict=False)
+    free = selected.captions.drop("text", "image", "origin", "dis", strict=False)
     captions = captions.join(free, on="caption", how="left", maintain_order="left")
     # For how many originals there is a confusable image, and how many of its texts are the original's, rewritten.
     roles = Counter(member.role for member in members)
     every = roles["confusable"] == roles["original"]
     which = "each original" if every else f"{roles['confusable']:,} of {roles['original']:,} originals"
     texts = [text for member in members if member.role == "confusable" for text in member.descriptions]
-    written = sum(text.origin not in (CANDIDATE, CORRECTION) for text in texts)
-    share = f"{written:,} of the {len(texts):,} descriptions of confusables ({written / max(len(texts), 1):.1%})"
+    new_count = sum(text.origin not in (CANDIDATE, CORRECTION) for text in texts)
+    share = f"{new_count:,} of the {len(texts):,} descriptions of confusables ({new_count / max(len(texts), 1):.1%})"
     rewritten = f"; {share} are rewritten from the original's, changed as little as possible, the others are its own"
     old = candidates.encoded.dataset
     card = Card(
@@ -323,4 +323,4 @@ def version_dataset(name: str, candidates: CandidatePool, members: Sequence[Benc
         citation=old.card.citation,
         notes=NOTES[name].format(which=which, texts=rewritten if texts else ""),
     )
-    return Dataset(f"recos-{name}", images, captions, chosen.objects, chosen.relations, card)
+    return Dataset(f"recos-{name}", images, captions, selected.objects, selected.relations, card)

@@ -51,8 +51,8 @@ class Quotas:
         return Quotas(each, dict(sorted(by_task.items())), paper)
 
     def __str__(self) -> str:
-        named = [f"{task}={count}" for task, count in self.by_task.items()]
-        return ",".join([PAPER] * self.paper + ([] if self.each is None else [str(self.each)]) + named)
+        quotas = [f"{task}={count}" for task, count in self.by_task.items()]
+        return ",".join([PAPER] * self.paper + ([] if self.each is None else [str(self.each)]) + quotas)
 
     def among(self, tasks: Sequence[str]) -> dict[str, int]:
         """How many originals each of these tasks should have; those of the paper that are missing are named, too."""

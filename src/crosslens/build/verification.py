@@ -94,8 +94,8 @@ def read_sheet(path: str | Path, dataset: Dataset) -> VerificationSheet:
         ]
         check_unique([row.caption for row in rows], "caption", row_name)
         check_known([row.image for row in rows], dataset.image_ids, "image", row_name)
-        known = {caption: about for caption, *about in dataset.captions.select("caption", "image", "text").iter_rows()}
-        rows = [_checked(row, row_name(index), known.get(row.caption)) for index, row in enumerate(rows)]
+        table = {caption: cells for caption, *cells in dataset.captions.select("caption", "image", "text").iter_rows()}
+        rows = [_checked(row, row_name(index), table.get(row.caption)) for index, row in enumerate(rows)]
     return VerificationSheet(tuple(rows) if any(row.verdict for row in rows) else ())
 
 
@@ -106,10 +106,10 @@ def sheet_table(versions: Mapping[str, Dataset], sheet: VerificationSheet) -> pl
     for caption, image, text, origin in (
         versions["v1"].captions.select("caption", "image", "text", "origin").iter_rows()
     ):
-        about, judged = images[image], sheet.by_caption.get(caption)
-        version = "v0" if about["role"] == "original" else "v1"
-        row = judged or SheetRow(image, caption, origin, text)
-        rows.append({**about, "version": version, **asdict(row)})
+        columns, verdict = images[image], sheet.by_caption.get(caption)
+        version = "v0" if columns["role"] == "original" else "v1"
+        row = verdict or SheetRow(image, caption, origin, text)
+        rows.append({**columns, "version": version, **asdict(row)})
         used.add(caption)
     rows += [asdict(row) for row in sheet.judged if row.caption not in used]
     table = [tuple(row.get(column) or None for column in COLUMNS) for row in rows]
@@ -122,9 +122,9 @@ def unused_verdicts(file: Path, sheet: VerificationSheet) -> int:
         return 0
     with reading(file):
         columns, _ = read_columns(file, COLUMNS, _NEEDED, SHEET)
-    known = {(row.caption, row.verdict, row.correction) for row in sheet.judged}
+    verdicts = {(row.caption, row.verdict, row.correction) for row in sheet.judged}
     rows = zip(columns["caption"], columns["verdict"], columns["correction"], strict=True)
-    return sum(bool(verdict or correction) and (caption, verdict, correction) not in known
+    return sum(bool(verdict or correction) and (caption, verdict, correction) not in verdicts
                for caption, verdict, correction in rows)  # fmt: skip
 
 

@@ -87,8 +87,8 @@ def _common() -> dict[str, Noun]:
         if line.startswith("["):
             wider = line.strip("[]")
         elif not line.startswith("#"):
-            named, other, narrow = (part.strip() for part in line.split("|"))
-            name, _, plain = (part.strip() for part in named.partition(":"))
+            names, other, narrow = (part.strip() for part in line.split("|"))
+            name, _, plain = (part.strip() for part in names.partition(":"))
             words = [tuple(part.split(", ")) if part else () for part in (other, narrow)]
             nouns[name] = Noun(name, plain or name, words[0], words[1], None, wider if wider != name else None)
     return nouns
@@ -156,21 +156,21 @@ class Annotations:
         """One annotation per object, in the order of the table, and one of the setting where it is known."""
         if image not in self._images:
             raise UnknownNameError("image", image, self._images)
-        about = self._images[image]
-        annotations = [_annotation(row, about) for row in self._objects.get(image, ())]
-        backdrop = about.get("backdrop")
+        image_row = self._images[image]
+        annotations = [_annotation(row, image_row) for row in self._objects.get(image, ())]
+        backdrop = image_row.get("backdrop")
         if isinstance(backdrop, str) and backdrop:
             annotations.append(ObjectAnnotation(backdrop, category=PLACE))
         return tuple(annotations)
 
 
-def _annotation(row: Mapping[str, Any], about: Mapping[str, Any]) -> ObjectAnnotation:
+def _annotation(row: Mapping[str, Any], image_row: Mapping[str, Any]) -> ObjectAnnotation:
     words = [str(word).strip().lower() for word in row.get("attributes") or ()]
     colours = [spelt for word in words if (spelt := _SPELT.get(word, word)) in _COLOURS]
     colour = row.get("colour")
     if colour is None and len(colours) == 1 and row.get("category") != "landmark":
         colour = colours[0]
-    width, height = about.get("width"), about.get("height")
+    width, height = image_row.get("width"), image_row.get("height")
     box: Box | None = None
     if row["x"] is not None and width and height:
         box = row["x"] / width, row["y"] / height, row["w"] / width, row["h"] / height

@@ -110,7 +110,7 @@ def read_answer(content: str, request: Request, most: int) -> tuple[str, ...]:
         raise InvalidAnswer('it is not an object with a list under "descriptions"')
     if len(answer["descriptions"]) > most:
         raise InvalidAnswer(f"it has {len(answer['descriptions']):,} descriptions, and at most {most:,} are read")
-    known = {folded(text) for text in request.texts}
+    request_texts = {folded(text) for text in request.texts}
     new: dict[str, str] = {}
     for description in answer["descriptions"]:
         if not isinstance(description, str):
@@ -120,7 +120,7 @@ def read_answer(content: str, request: Request, most: int) -> tuple[str, ...]:
         if printable(description) != description:
             raise InvalidAnswer("a description has control characters")
         tidy = " ".join(description.split())
-        if tidy and folded(tidy) not in known:
+        if tidy and folded(tidy) not in request_texts:
             new.setdefault(folded(tidy), tidy)
     return tuple(new.values())[: request.wanted]
 
@@ -170,8 +170,8 @@ class HttpGenerator:
             return
         if not self._announced:
             self._announced = True
-            what = "descriptions, annotations and pictures" if self.sees_pictures else "descriptions and annotations"
-            self._notify(f"note: {what} are sent to {self._endpoint.host} (model {self._endpoint.model})")
+            data = "descriptions, annotations and pictures" if self.sees_pictures else "descriptions and annotations"
+            self._notify(f"note: {data} are sent to {self._endpoint.host} (model {self._endpoint.model})")
         yield from answers_of(
             self._endpoint, len(requests), lambda endpoint, at: self._answer(endpoint, requests[at]), self._workers
         )

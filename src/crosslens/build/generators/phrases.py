@@ -215,14 +215,14 @@ class PhraseEdit(NamedTuple):
 
 def apply_phrase_edits(text: str, edits: Iterable[PhraseEdit]) -> str:
     """The text with all edits made; articles, capitals and spaces follow what is changed."""
-    made, done = "", 0
+    result, position = "", 0
     for edit in sorted(edits):
-        made += text[done : edit.start]
-        begins = not made.strip() or made.rstrip()[-1:] in ".!?"
+        result += text[position : edit.start]
+        begins = not result.strip() or result.rstrip()[-1:] in ".!?"
         new = edit.text[:1].upper() + edit.text[1:] if begins else edit.text
-        made = agree(made, (new + text[edit.end :]).lstrip()) + new
-        done = edit.end
-    return tidy(made + text[done:])
+        result = agree(result, (new + text[edit.end :]).lstrip()) + new
+        position = edit.end
+    return tidy(result + text[position:])
 
 
 def agree(before: str, follows: str) -> str:

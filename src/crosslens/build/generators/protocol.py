@@ -66,11 +66,11 @@ class Request:
 
     def key(self, *, picture: bool = True) -> str:
         """A hash of all that a generator sees: of the image file its bytes, not its path."""
-        shown = self.file if picture and self.file is not None and self.file.is_file() else None
+        picture_file = self.file if picture and self.file is not None and self.file.is_file() else None
         parts = {name: value for name, value in vars(self).items() if name != "file"}
         for name in ("objects", "original_objects"):
             parts[name] = [vars(annotation) for annotation in parts[name]]
-        return fingerprint("description request", {**parts, "file": shown and file_fingerprint([shown])})
+        return fingerprint("description request", {**parts, "file": picture_file and file_fingerprint([picture_file])})
 
 
 @runtime_checkable
@@ -171,17 +171,17 @@ class Recorded:
                 f"{generator.name} ({generator.revision})",
                 fix="record into another folder, or remove this one",
             )
-        known: Any = header if generator is None else identity(generator)
-        self.name, self.revision = str(known["name"]), str(known["revision"])
-        self.sees_pictures = bool(known["sees_pictures"])
+        facts: Any = header if generator is None else identity(generator)
+        self.name, self.revision = str(facts["name"]), str(facts["revision"])
+        self.sees_pictures = bool(facts["sees_pictures"])
         self.asked = 0
         """How many requests went to the generator."""
 
     def generate(self, requests: Sequence[Request]) -> list[tuple[str, ...]]:
         files = []
         for request in requests:
-            about = {"generator": (self.name, self.revision), "request": request.key(picture=self.sees_pictures)}
-            key = fingerprint("answer", about)
+            facts = {"generator": (self.name, self.revision), "request": request.key(picture=self.sees_pictures)}
+            key = fingerprint("answer", facts)
             files.append(self.folder / key[:2] / f"{key}.json")
         answers = {file: _read(file) for file in files if file.exists()}
         missing = {file: request for file, request in zip(files, requests, strict=True) if file not in answers}
@@ -206,8 +206,8 @@ class Recorded:
         for at, answer in stream(requests) if stream else singly:
             self.asked += 1
             request = requests[at]
-            about = {"image": request.image, "purpose": request.purpose, "attempt": request.attempt}
-            write_header(files[at], {"key": files[at].stem, **about, "texts": list(answer)})
+            facts = {"image": request.image, "purpose": request.purpose, "attempt": request.attempt}
+            write_header(files[at], {"key": files[at].stem, **facts, "texts": list(answer)})
 
 
 def _read(file: Path) -> tuple[str, ...]:
@@ -229,31 +229,31 @@ def _read(file: Path) -> tuple[str, ...]:
 
 
 class AnswerSource:
-    """A generator's answers in batches; with ``known`` (answers by key, from a decision log) it is never used.
+    """A generator's answers in batches; with ``texts`` (answers by key, from a decision log) it is never used.
 
     :class:`Recorded` keeps answers while a build runs.
     """
 
     def __init__(
-        self, generator: Generator, known: Mapping[str, tuple[str, ...]] | None = None, progress: Progress | None = None
+        self, generator: Generator, texts: Mapping[str, tuple[str, ...]] | None = None, progress: Progress | None = None
     ) -> None:
-        self.generator, self._known, self._progress = generator, known, shown_progress(progress)
+        self.generator, self._texts, self._progress = generator, texts, shown_progress(progress)
 
     def key(self, request: Request) -> str:
-        about = (self.generator.name, self.generator.revision, request.key(picture=self.generator.sees_pictures))
-        return fingerprint("answer", {"to": about})
+        parts = (self.generator.name, self.generator.revision, request.key(picture=self.generator.sees_pictures))
+        return fingerprint("answer", {"to": parts})
 
     def __call__(self, requests: Sequence[Request], label: str) -> list[tuple[str, tuple[str, ...]]]:
         keys = [self.key(request) for request in requests]
-        if self._known is not None:
+        if self._texts is not None:
             for key, request in zip(keys, requests, strict=True):
-                if key not in self._known:
+                if key not in self._texts:
                     raise InputError(
                         f"the log has no answer to a request for image {request.image!r} ({request.purpose})",
                         expected="the candidates, encoders and settings of the first build",
                         fix=f"pass the same candidates; or build anew, without {argument('repeat')}",
                     )
-            return [(key, self._known[key]) for key in keys]
+            return [(key, self._texts[key]) for key in keys]
         texts: list[tuple[str, ...]] = []
         with stage(self._progress, label, len(requests)):
             for start in range(0, len(requests), _BATCH):

@@ -80,8 +80,8 @@ def specialise(text: str, contents: ImageContents, rivals: Sequence[str]) -> lis
     additions = sorted(_additions(text, contents, rivals), key=lambda addition: addition.shared)
     versions: list[str] = []
     for size in range(1, _MOST_ADDED + 1):
-        chosen = combinations(additions[: 8 if size == 1 else 5], size)
-        versions += [_with(text, some) for some in chosen if len({addition.about for addition in some}) == size]
+        subsets = combinations(additions[: 8 if size == 1 else 5], size)
+        versions += [_with(text, some) for some in subsets if len({addition.about for addition in some}) == size]
     return list(dict.fromkeys(versions))
 
 
@@ -108,7 +108,7 @@ def _additions(text: str, contents: ImageContents, rivals: Sequence[str]) -> Ite
 
 def _within(phrase: NounPhrase, group: ObjectGroup, rivals: Sequence[str], text: str) -> Iterator[Addition]:
     """Its number and its colour, added to the noun phrase itself."""
-    many, about = group.count(), f"number {group.name}"
+    many, subject = group.count(), f"number {group.name}"
     if phrase.register == RIDDLE or group.noun.unique or phrase.colour or phrase.size or phrase.modifies:
         return
     before = text[: phrase.start].split()
@@ -119,11 +119,11 @@ def _within(phrase: NounPhrase, group: ObjectGroup, rivals: Sequence[str], text:
     )  # instead of "some", or where nothing else describes it
     if takes_number and phrase.plural and many is not None and many > 1 and phrase.register != NARROW:
         edit = PhraseEdit(phrase.start, phrase.end, f"{number_word(many)} {plural(phrase.word)}")
-        yield Addition(about, sum(f"{number_word(many)} " in rival.lower() for rival in rivals), edit)
+        yield Addition(subject, sum(f"{number_word(many)} " in rival.lower() for rival in rivals), edit)
     if len(group.colours) == 1 and phrase.plural == (many != 1):
         new = coloured(phrase.word, group.kind, group.colours[0])
         edit = PhraseEdit(phrase.noun_start, phrase.noun_end, plural(new) if phrase.plural else new)
-        yield Addition(about, sum(group.colours[0] in rival.lower() for rival in rivals), edit)
+        yield Addition(subject, sum(group.colours[0] in rival.lower() for rival in rivals), edit)
 
 
 def _with(text: str, additions: Sequence[Addition]) -> str:
@@ -139,10 +139,10 @@ def _with(text: str, additions: Sequence[Addition]) -> str:
     if positions:
         body += f", with {listing(positions)}"
     if more:
-        named = listing([group.phrase() for group in more])
-        named += (more[0].position if len(more) == 1 and not positions else "") or " in view"
+        listed = listing([group.phrase() for group in more])
+        listed += (more[0].position if len(more) == 1 and not positions else "") or " in view"
         # A second "with" would read as part of the first.
-        body += f"; {there_is(more)} also {named}" if " with " in body else f", with {named}"
+        body += f"; {there_is(more)} also {listed}" if " with " in body else f", with {listed}"
     return tidy(body + stop)
 
 
@@ -166,11 +166,11 @@ def _without_modifiers(text: str, reader: PhraseReader) -> str | None:
     """Without colours, sizes and other qualities."""
     noun_phrases = reader.noun_phrases(text)
     # A name keeps its colour: "orange" is also a fruit, "white paper" a setting.
-    named = {at for phrase in noun_phrases for at in range(phrase.noun_start, phrase.end)}
-    named |= {at for phrase in reader.read(text) if phrase.kind == "setting" for at in range(phrase.start, phrase.end)}
+    nouns = {at for phrase in noun_phrases for at in range(phrase.noun_start, phrase.end)}
+    nouns |= {at for phrase in reader.read(text) if phrase.kind == "setting" for at in range(phrase.start, phrase.end)}
     edits = [PhraseEdit(phrase.noun_end, phrase.end, "") for phrase in noun_phrases if phrase.noun_end < phrase.end]
     edits += [
-        PhraseEdit(match.start(), match.end(), "") for match in _MODIFIER.finditer(text) if match.start() not in named
+        PhraseEdit(match.start(), match.end(), "") for match in _MODIFIER.finditer(text) if match.start() not in nouns
     ]
     return apply_phrase_edits(text, edits) if edits else None
 
@@ -224,8 +224,8 @@ _RELATION_PHRASES = {
 def load_rules(source: str, settings: GeneratorSettings) -> Generator:
     """Rewrites by rule, from annotated objects: built in, needs no model, says only what annotations support."""
     if settings.model or settings.options:
-        named = ", ".join(settings.options) or "model"
-        raise UsageError(f"the generator rules takes no option {named}", fix="leave it out")
+        options = ", ".join(settings.options) or "model"
+        raise UsageError(f"the generator rules takes no option {options}", fix="leave it out")
     return RuleGenerator()
 
 
@@ -240,13 +240,13 @@ class RuleGenerator:
         """The next ``wanted`` texts for each request: attempt 0 gets the best ones, attempt 1 those after them."""
         answers = []
         for request in requests:
-            known = {folded(text) for text in (*request.texts, *request.rivals)}
+            old_texts = {folded(text) for text in (*request.texts, *request.rivals)}
             lists = _versions(request)
             # The lists in an order drawn by the seed; within each the best stays first.
             order = random_stream(request.seed, "rules", request.image, request.purpose).permutation(len(lists))
             dealt = chain.from_iterable(zip_longest(*(lists[at] for at in order)))
             # A version of a caption without a capital or a full stop would lack them too.
-            new = {folded(text): sentence(text.strip()) for text in dealt if text and folded(text) not in known}
+            new = {folded(text): sentence(text.strip()) for text in dealt if text and folded(text) not in old_texts}
             first = request.attempt * request.wanted
             answers.append(tuple(new.values())[first : first + request.wanted])
         return answers
@@ -284,12 +284,12 @@ def _describe(contents: ImageContents, rivals: Sequence[str]) -> list[str]:
         rich_phrases[group.name] = group.phrase() + doing
     at = contents.setting_phrase
     for size in (2, 1, 3):
-        for chosen in combinations(groups, min(size, len(groups))):
-            rich = listing([rich_phrases[group.name] for group in chosen])
-            plain = listing([group.phrase(colour=False) for group in chosen])
-            sentences += [f"{rich}{at}", f"{there_is(chosen)} {rich}{at}", f"a picture of {rich}{at}"]
-            if any(group.position for group in chosen):
-                sentences.append(listing([group.phrase() + group.position for group in chosen]))
+        for subset in combinations(groups, min(size, len(groups))):
+            rich = listing([rich_phrases[group.name] for group in subset])
+            plain = listing([group.phrase(colour=False) for group in subset])
+            sentences += [f"{rich}{at}", f"{there_is(subset)} {rich}{at}", f"a picture of {rich}{at}"]
+            if any(group.position for group in subset):
+                sentences.append(listing([group.phrase() + group.position for group in subset]))
             sentences += [plain, f"{plain}{at}" if at else f"a view of {plain}"]
     for first, other in combinations(groups, 2):  # how two single objects lie to each other
         if first.single and other.single and first.single.box and other.single.box:

@@ -92,12 +92,12 @@ class _Transfer:
 
     def result(self) -> str:
         # Two phrases for one group ("a man and a woman" for two people) share a number that cannot be divided.
-        named = [
+        references = [
             (phrase.meaning, phrase.colour)
             for phrase in self.phrases
             if isinstance(phrase, NounPhrase) and phrase.determiner.lower() != "the"
         ]
-        if len(set(named)) < len(named):
+        if len(set(references)) < len(references):
             raise UnsupportedClaim
         for at, phrase in enumerate(self.phrases):
             new = getattr(self, f"_{phrase.kind}")(at, phrase)

@@ -136,19 +136,19 @@ def good_captions(
 
 
 def benchmark_dataset(
-    candidates: Candidates, chosen: Mapping[str, Sequence[str]], verdicts: Mapping[str, Verdict],
+    candidates: Candidates, captions_of: Mapping[str, Sequence[str]], verdicts: Mapping[str, Verdict],
     images: Dataset, log: DecisionLog,
 ) -> Dataset:  # fmt: skip
     """The images in the order of sampling, each with its chosen captions."""
-    ids = pl.DataFrame({"image": list(chosen)}, schema={"image": pl.String})
-    about = images.select(chosen).images.drop("file", strict=False)
+    ids = pl.DataFrame({"image": list(captions_of)}, schema={"image": pl.String})
+    columns = images.select(captions_of).images.drop("file", strict=False)
     sampled = candidates.images.select("image", "file", "order")
-    table = ids.join(about, on="image", how="left", maintain_order="left")
+    table = ids.join(columns, on="image", how="left", maintain_order="left")
     table = table.join(sampled, on="image", how="left", maintain_order="left")
     table = table.drop("file") if table["file"].null_count() == table.height else table
     by_caption = {row["caption"]: row for row in candidates.kept.iter_rows(named=True)}
     rows: list[tuple[Any, ...]] = []
-    for image, captions in chosen.items():
+    for image, captions in captions_of.items():
         for caption in captions:
             row, verdict = by_caption[caption], verdicts[caption]
             text = verdict.correction or row["text"]
@@ -156,8 +156,8 @@ def benchmark_dataset(
             nearby = (row["pool_caption"], row["pool_image"], row["cosine"])
             rows.append((caption, image, text, *nearby, before, verdict.change or None, row["source"]))
     pool, with_titles = log.head["pool"]["name"], ", and titles of their own" if "titles" in log.head else ""
-    said, people = log.of("verdict"), log.head["settings"]["annotators"]
-    good = [entry for entry in said if entry["verdict"][0] == GOOD]
+    verdict_entries, people = log.of("verdict"), log.head["settings"]["annotators"]
+    good = [entry for entry in verdict_entries if entry["verdict"][0] == GOOD]
     origin = f" ({images.card.source})" if images.card.source else ""
     card = Card(
         source=f"built by crosslens build imp from {images.name}{origin} and captions of {pool}",
@@ -165,7 +165,7 @@ def benchmark_dataset(
         licence=images.card.licence,
         citation=images.card.citation,
         notes=f"diverse captions of visually similar images{with_titles}, judged by {people} people: "
-        f"{len(good):,} of {len(said):,} candidate captions were good",
+        f"{len(good):,} of {len(verdict_entries):,} candidate captions were good",
     )
     return Dataset("imp", table, pl.DataFrame(rows, schema=_CAPTIONS, orient="row"), card=card)
 
@@ -205,12 +205,12 @@ def agreement_line(imp: Imp) -> str:
     assert agreement is not None
     if agreement.share is None:
         return f"{agreement.captions:,} captions, one annotator; {agreement.open:,} were looked at again."
-    kappa, kept = (
+    kappa, kappa_kept = (
         "not defined" if value is None else f"{value:.3f}" for value in (agreement.kappa, agreement.kappa_kept)
     )
     return (
         f"{agreement.captions:,} captions; the same verdict on {agreement.share:.1%}, Cohen's κ {kappa} "
-        f"(good against the rest: {kept}); {agreement.open:,} went to the agreement stage."
+        f"(good against the rest: {kappa_kept}); {agreement.open:,} went to the agreement stage."
     )
 
 
@@ -241,10 +241,10 @@ def imp_page(imp: Imp) -> FolderPage:
             origin = f"from {row['pool_image']}, cosine {row['cosine']:.2f}"
         numbered.append(f"{len(numbered) + 1}. {before}{row['text']} ({origin}{change})")
     refused = imp.rejected.select("image", "verdict", "text").rows()
-    counts, shown = Counter(image for image, *_ in refused), dataset.image_ids[:MOST_SHOWN]
-    cards = [PictureCard(image, (*captions[image], f"{counts[image]:,} rejected"), image) for image in shown]
+    counts, image_ids = Counter(image for image, *_ in refused), dataset.image_ids[:MOST_SHOWN]
+    cards = [PictureCard(image, (*captions[image], f"{counts[image]:,} rejected"), image) for image in image_ids]
     table = Table(
-        ("image", "verdict", "caption"), tuple(row for row in refused if row[0] in shown), "lll",
+        ("image", "verdict", "caption"), tuple(row for row in refused if row[0] in image_ids), "lll",
         title="Captions of these images that people rejected", folded=True,
     )  # fmt: skip
     files = {image: file for image, file in imp.candidates.images.select("image", "file").iter_rows() if file}
@@ -287,7 +287,7 @@ def readme(imp: Imp, *, copied: bool) -> FolderPage:
     ]
     sections += [
         Section("Captions dropped before annotation", (dropped if dropped.rows else Text.of("None."),)),
-        Section("Files", (FactList(tuple((name, what) for name, what, there in files if there)),)),
+        Section("Files", (FactList(tuple((name, content) for name, content, there in files if there)),)),
         Section("Notes", (Text.of(*(imp.notes or ("None.",))),)),
     ]
     return FolderPage(f"An IMP benchmark from {head['images']['name']}", tuple(sections))
@@ -305,12 +305,12 @@ def build_notes(imp: Imp) -> tuple[str, ...]:
     if few:
         notes.append(f"{few:,} sampled images have fewer than {settings['captions']} candidate captions")
     if "titles" in imp.log.head:
-        given = imp.log.head["titles"]["captions"]
+        total = imp.log.head["titles"]["captions"]
         titles = imp.candidates.captions.filter(source=TITLE)
-        judged = imp.candidates.kept.filter(source=TITLE).height
+        to_judge = imp.candidates.kept.filter(source=TITLE).height
         notes.append(
-            f"{given:,} titles: {given - titles.height:,} of images that were not sampled, {titles.height - judged:,} "
-            f"dropped, {judged:,} to judge"
+            f"{total:,} titles: {total - titles.height:,} of images that were not sampled, "
+            f"{titles.height - to_judge:,} dropped, {to_judge:,} to judge"
         )
     same = images.filter(images["nearest"] >= 0.98).height
     if same:
@@ -321,6 +321,6 @@ def build_notes(imp: Imp) -> tuple[str, ...]:
     if imp.leaks is not None and imp.leaks.height:
         kinds = Counter(imp.leaks["kind"])
         leaks = " and ".join(f"{count:,} {kind}{'' if count == 1 else 's'}" for kind, count in sorted(kinds.items()))
-        what = "left out" if imp.log.head["selection"]["drop_leaks"] else "kept (--drop-leaks leaves them out)"
-        notes.append(f"a corpus has {leaks}, listed in leaks.csv: {what}")
+        treatment = "left out" if imp.log.head["selection"]["drop_leaks"] else "kept (--drop-leaks leaves them out)"
+        notes.append(f"a corpus has {leaks}, listed in leaks.csv: {treatment}")
     return tuple(notes)

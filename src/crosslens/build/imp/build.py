@@ -65,9 +65,9 @@ def build_imp(
             folder = None if target is None else ImpFolder(target)
             stored = folder if folder is not None and folder.has("candidates_key", stages.key) else None
             sampling: Tables | DecisionLog
-            known = stored.candidates() if stored is not None and asked.repeat is None else None
-            if stored is not None and stored.log is not None and known is not None:  # they are whole
-                candidates, sampling = known, stored.log
+            stored_candidates = stored.candidates() if stored is not None and asked.repeat is None else None
+            if stored is not None and stored.log is not None and stored_candidates is not None:  # they are whole
+                candidates, sampling = stored_candidates, stored.log
             else:
                 candidates, sampling = stages.run(None if work is None else work.beside(STAGES))
             kept, annotators = candidates.kept, stages.settings.annotators
@@ -120,11 +120,11 @@ class _Build:
             listed = {name: list(value) for name, value in inputs[part].items() if isinstance(value, tuple)}
             inputs[part] = {**inputs[part], **listed}
         if isinstance(sampling, DecisionLog):
-            rows, about = sampling.of("spread"), {name: sampling.head[name] for name in ("left_out", "notes")}
+            rows, details = sampling.of("spread"), {name: sampling.head[name] for name in ("left_out", "notes")}
         else:
             rows = sampling["spreads"].to_dicts()
-            about = {"left_out": dict(sampling["left_out"].iter_rows()), "notes": sampling["notes"]["note"].to_list()}
-        head = log_head(IMP, key, inputs, **about, origin=dict(self.asked.origin or {}), status=people.status)
+            details = {"left_out": dict(sampling["left_out"].iter_rows()), "notes": sampling["notes"]["note"].to_list()}
+        head = log_head(IMP, key, inputs, **details, origin=dict(self.asked.origin or {}), status=people.status)
         if self.repeat is not None:
             check_inputs(self.repeat.head, head, _ABOUT)
         log = DecisionLog([head])
@@ -178,13 +178,13 @@ class _Build:
             for row in leaks.iter_rows(named=True):
                 imp.log("leak", **row)
         dropped = leaks if self.asked.selection.drop_leaks else None
-        chosen = self._choose(imp, good_captions(imp.candidates, verdicts, dropped))
-        if not chosen:
+        selected = self._choose(imp, good_captions(imp.candidates, verdicts, dropped))
+        if not selected:
             raise UsageError(
                 f"no image has {self.settings.captions} good captions",
                 fix=f"judge more candidates, or pass fewer {argument('captions')}",
             )
-        dataset = benchmark_dataset(imp.candidates, chosen, verdicts, self.stages.sources.images, imp.log)
+        dataset = benchmark_dataset(imp.candidates, selected, verdicts, self.stages.sources.images, imp.log)
         refused = [
             (image, caption, text, verdicts[caption].verdict, f"annotators: {verdicts[caption].verdict}")
             for image, caption, text in imp.candidates.kept.select("image", "caption", "text").iter_rows()
@@ -207,19 +207,19 @@ class _Build:
         texts = list(dict.fromkeys(good[row][2] for row in usable))
         vectors = self.stages.sources.encode_captions(texts) if texts else np.zeros((0, 1))
         vector_of = {text: number for number, text in enumerate(texts)}
-        chosen: dict[str, list[str]] = {}
-        judged = set(imp.candidates.kept["image"])
+        captions_of: dict[str, list[str]] = {}
+        judged_images = set(imp.candidates.kept["image"])
         for image, rows in by_image.items():
             if not rows or len(rows) < needed:
-                if image in judged:
+                if image in judged_images:
                     imp.log("selected", image=image, good=len(rows), verdict="too few good captions")
                 continue
             of_image = vectors[[vector_of[good[row][2]] for row in rows]]
             diverse, seed = self.asked.selection.diverse, self.settings.seed
             picked = select_diverse(of_image, needed, diverse, seed=seed, image=image)
-            chosen[image] = [good[rows[at]][1] for at in picked]
+            captions_of[image] = [good[rows[at]][1] for at in picked]
             imp.log(
-                "selected", image=image, good=len(rows), captions=chosen[image],
+                "selected", image=image, good=len(rows), captions=captions_of[image],
                 similarity=pairwise_mean(of_image[picked]), similarity_of_all=pairwise_mean(of_image),
             )  # fmt: skip
-        return chosen
+        return captions_of

@@ -56,10 +56,10 @@ class ImpSources:
     options: EncodeOptions
 
     def __post_init__(self) -> None:
-        for what in ("image_embeddings", "pool_embeddings"):
-            if getattr(self.asked, what) is None and self.encoder is None:
-                fix = f"pass {argument('encoder')}, or {argument(what)}"
-                raise UsageError("nothing encodes the images" + (" of the pool" if "pool" in what else ""), fix=fix)
+        for vectors in ("image_embeddings", "pool_embeddings"):
+            if getattr(self.asked, vectors) is None and self.encoder is None:
+                fix = f"pass {argument('encoder')}, or {argument(vectors)}"
+                raise UsageError("nothing encodes the images" + (" of the pool" if "pool" in vectors else ""), fix=fix)
         if self.encoder is not None and IMAGES not in self.encoder.abilities:
             raise UsageError(f"{self.encoder.name} encodes no images", fix=f"name another {argument('encoder')}")
         if TEXTS not in self.text_encoder.abilities or isinstance(self.text_encoder, StoredEmbeddings):
@@ -233,9 +233,9 @@ def collect_candidates(
             (image, f"{image}#{number}", text, *caption, reason, cleaned[caption.text][2], caption.source)
             for number, (caption, (text, reason)) in enumerate(zip(captions_of_image, reasons, strict=True))
         ]
-        left = sum(reason is None for _, reason in reasons)
-        verdict = KEPT if left >= settings.captions else FEW_CANDIDATES if usable[order] else SMALL_CLUSTER
-        facts = (int(clusters.sizes[order]), round(float(clusters.nearest[order]), 6), left, verdict)
+        remaining = sum(reason is None for _, reason in reasons)
+        verdict = KEPT if remaining >= settings.captions else FEW_CANDIDATES if usable[order] else SMALL_CLUSTER
+        facts = (int(clusters.sizes[order]), round(float(clusters.nearest[order]), 6), remaining, verdict)
         image_rows.append((image, file, order, *facts))
     candidates = Candidates(
         pl.DataFrame(image_rows, schema=IMAGE_COLUMNS, orient="row"),
@@ -269,8 +269,8 @@ def _reasons(
         alive = sorted(first.values())
     if settings.candidates is not None and len(alive) > settings.candidates:
         order = random_stream(settings.seed, "imp candidates", image).permutation(len(alive))
-        drawn = sorted(order, key=lambda at: captions[alive[at]].source != TITLE)
-        for at in drawn[settings.candidates :]:
+        shuffled = sorted(order, key=lambda at: captions[alive[at]].source != TITLE)
+        for at in shuffled[settings.candidates :]:
             decided[alive[at]] = (decided[alive[at]][0], NOT_DRAWN)
     return decided
 
@@ -339,11 +339,11 @@ class CandidateStages:
         Those of finished stages are kept in the folder.
         """
         tables_of = partial(_stage_tables, folder)
-        given = {**self.inputs["settings"], **self.inputs}
-        decisive = {name: given[name] for name in ("images", "encoder", "image_vectors", "skip_bad", *_SAMPLING)}
+        inputs = {**self.inputs["settings"], **self.inputs}
+        decisive = {name: inputs[name] for name in ("images", "encoder", "image_vectors", "skip_bad", *_SAMPLING)}
         names = ("sampled", "spreads", "left_out", "notes")
         sampling = tables_of("sampling", fingerprint("imp sampling", decisive), names, self._sample)
-        decisive |= {name: given[name] for name in ("pool", "pool_vectors", *_CLUSTERS)}
+        decisive |= {name: inputs[name] for name in ("pool", "pool_vectors", *_CLUSTERS)}
         key, sampled = fingerprint("imp clusters", decisive), sampling["sampled"]
         clusters = tables_of("clusters", key, ("members", "sizes"), lambda: self._find(sampled))
         tables = tables_of("candidates", self.key, ("images", "captions"), lambda: self._collect(sampled, clusters))

@@ -55,7 +55,7 @@ class CaptionMap(Presented):
     def sections(self) -> Iterator[Section]:
         """The map, a colour per cluster and rings around the chosen captions; then their texts."""
         where = "UMAP map" if len(self.texts) >= FEWEST else "first two principal axes"
-        about = f"{len(self.texts)} good captions, {where}; {int(self.chosen.sum())} chosen by {self.diverse}, in rings"
+        label = f"{len(self.texts)} good captions, {where}; {int(self.chosen.sum())} chosen by {self.diverse}, in rings"
         groups = [(f"cluster {number + 1}", self.clusters == number) for number in range(int(self.clusters.max()) + 1)]
         clouds = [
             Cloud(
@@ -66,13 +66,13 @@ class CaptionMap(Presented):
         ]  # fmt: skip
         order = np.lexsort((~self.chosen, self.clusters))
         rows = [(self.clusters[row] + 1, self.chosen[row], self.texts[row]) for row in order]
-        chosen = tuple((int(cluster), text) for cluster, taken, text in rows if taken)
-        every = tuple((int(cluster), "yes" if taken else "", text) for cluster, taken, text in rows)
+        selected_rows = tuple((int(cluster), text) for cluster, selected, text in rows if selected)
+        every = tuple((int(cluster), "yes" if selected else "", text) for cluster, selected, text in rows)
         yield Section(
             "",
             (
-                Scatter(title=self.title, about=about, clouds=tuple(clouds), axis="", up="", bare=True),
-                Table(("cluster", "chosen caption"), chosen, "rl", title=self.title),
+                Scatter(title=self.title, about=label, clouds=tuple(clouds), axis="", up="", bare=True),
+                Table(("cluster", "chosen caption"), selected_rows, "rl", title=self.title),
                 Table(("cluster", "chosen", "caption"), every, "rll", title="All captions", folded=True),
             ),
         )
@@ -109,8 +109,8 @@ def map_captions(imp: Imp, image: str | None = None) -> CaptionMap:
     if points.shape[1] > 2:  # too few captions for UMAP: their first two principal axes
         centred = vectors - vectors.mean(axis=0)
         points = centred @ np.linalg.svd(centred, full_matrices=False)[2][:2].T
-    chosen = np.array([caption in selected[image]["captions"] for _, caption, _ in good])
-    return CaptionMap(image, texts, points, clusters, chosen, imp.log.head["selection"]["diverse"])
+    mask = np.array([caption in selected[image]["captions"] for _, caption, _ in good])
+    return CaptionMap(image, texts, points, clusters, mask, imp.log.head["selection"]["diverse"])
 
 
 def cluster_captions(vectors: Array, count: int, seed: int) -> tuple[Array, Array]:
@@ -140,15 +140,15 @@ def lowest_similarity(vectors: Array, count: int) -> list[int]:
         return [0]
     if math.comb(len(vectors), count) <= MOST_SUBSETS:
         pairs = np.array(list(combinations(range(count), 2)))
-        best, chosen = np.inf, np.arange(count)
+        best, subset = np.inf, np.arange(count)
         subsets = combinations(range(len(cosines)), count)
         while some := list(islice(subsets, _BLOCK)):
             block = np.array(some)
             sums = cosines[block[:, pairs[:, 0]], block[:, pairs[:, 1]]].sum(axis=1)
             at = int(np.argmax(sums <= sums.min() + _GAIN))  # equal ones differ by rounding
             if sums[at] < best - _GAIN:
-                best, chosen = sums[at], block[at]
-        return [int(row) for row in chosen]
+                best, subset = sums[at], block[at]
+        return [int(row) for row in subset]
     return _exchanged(cosines, count)
 
 
@@ -162,30 +162,30 @@ def pairwise_mean(vectors: Array) -> float:
 def one_of_each_cluster(labels: Array, count: int, *, seed: int, image: str) -> list[int]:
     """A row of each cluster drawn at random; where there are fewer than ``count``, the other rows from all the rest."""
     draw = random_stream(seed, "imp diverse", image)
-    chosen = [int(draw.choice(np.flatnonzero(labels == label))) for label in dict.fromkeys(labels.tolist())]
-    rest = np.setdiff1d(np.arange(len(labels)), chosen)
-    chosen += draw.permutation(rest)[: count - len(chosen)].tolist()
-    return sorted(chosen)
+    rows = [int(draw.choice(np.flatnonzero(labels == label))) for label in dict.fromkeys(labels.tolist())]
+    rest = np.setdiff1d(np.arange(len(labels)), rows)
+    rows += draw.permutation(rest)[: count - len(rows)].tolist()
+    return sorted(rows)
 
 
 def _exchanged(cosines: Array, count: int) -> list[int]:
     """A greedy subset after exchanges, each the one that lowers the sum of cosines most."""
     upper = np.where(np.triu(np.ones_like(cosines, bool), 1), cosines, np.inf)
-    chosen = [int(row) for row in np.unravel_index(np.argmin(upper), upper.shape)]
-    while len(chosen) < count:
-        sums = cosines[:, chosen].sum(axis=1)
-        sums[chosen] = np.inf
-        chosen.append(int(np.argmin(sums)))
+    subset = [int(row) for row in np.unravel_index(np.argmin(upper), upper.shape)]
+    while len(subset) < count:
+        sums = cosines[:, subset].sum(axis=1)
+        sums[subset] = np.inf
+        subset.append(int(np.argmin(sums)))
     while True:
         best, exchange = -_GAIN, (-1, -1)
-        for at, row in enumerate(chosen):
-            others = [other for other in chosen if other != row]
+        for at, row in enumerate(subset):
+            others = [other for other in subset if other != row]
             sums = cosines[:, others].sum(axis=1)
             gains = sums - sums[row]
-            gains[chosen] = np.inf
+            gains[subset] = np.inf
             new = int(np.argmin(gains))
             if gains[new] < best:
                 best, exchange = float(gains[new]), (at, new)
         if exchange[0] < 0:
-            return sorted(chosen)
-        chosen[exchange[0]] = exchange[1]
+            return sorted(subset)
+        subset[exchange[0]] = exchange[1]

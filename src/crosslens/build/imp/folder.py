@@ -101,9 +101,9 @@ class ImpFolder(BenchmarkFolder):
     def check(self, candidates_key: str, people: PeoplesVerdicts, *, key: str, overwrite: bool) -> None:
         if self.log is None:
             return
-        done = self.log.head["status"] == DONE and self.log.head["key"] != key
+        other_build = self.log.head["status"] == DONE and self.log.head["key"] != key
         self.refuse(
-            different=not overwrite and (done or not self.has("candidates_key", candidates_key)),
+            different=not overwrite and (other_build or not self.has("candidates_key", candidates_key)),
             lost=lost_verdicts(self.sheets, people),
             sheets=f"the sheets in {self.target} have",
             fix=f"pass those sheets as {argument('annotations')}, or move them",
@@ -128,8 +128,8 @@ class ImpFolder(BenchmarkFolder):
         """Write everything and put it in place; returns the benchmark as written."""
         new = work.new
         datasets = {} if imp.dataset is None else {DATASET: imp.dataset}
-        written = self.write_datasets(work, datasets, copy_images=copy_images)
-        imp = replace(imp, dataset=written.get(DATASET))
+        datasets_written = self.write_datasets(work, datasets, copy_images=copy_images)
+        imp = replace(imp, dataset=datasets_written.get(DATASET))
         tables = {SAMPLED: imp.candidates.images, CANDIDATES: imp.candidates.captions, REJECTED: imp.rejected}
         for name, table in tables.items():
             if table is not None:
@@ -188,24 +188,24 @@ def candidate_dataset(folder: str | Path) -> Dataset:
 
 def write_verdicts(
     folder: str | Path,
-    said: Mapping[str, Mapping[str, Verdict]],
+    verdicts: Mapping[str, Mapping[str, Verdict]],
     decided: Mapping[str, Verdict],
     *,
     overwrite: bool = False,
 ) -> list[Path]:
     """Write what people said as the sheets of the build in a folder; returns them. The build goes on with them.
 
-    ``said``: caption → person → verdict. Everybody has a sheet of their own where there are as many people as sheets;
-    where there are more, a sheet holds the verdicts of several. ``decided`` are the verdicts on captions on which
-    they differ. Verdicts in the folder that would be lost raise, unless ``overwrite``.
+    ``verdicts``: caption → person → verdict. Everybody has a sheet of their own where there are as many people as
+    sheets; where there are more, a sheet holds the verdicts of several. ``decided`` are the verdicts on captions on
+    which they differ. Verdicts in the folder that would be lost raise, unless ``overwrite``.
     """
     target = Path(folder)
     with hold_output(target):
         candidates, annotators = _opened(target)
-        numbers = {name: at for at, name in enumerate(sorted({name for by in said.values() for name in by}))}
+        numbers = {name: at for at, name in enumerate(sorted({name for by in verdicts.values() for name in by}))}
         sheets = [dict.fromkeys(candidates.kept["caption"], Verdict()) for _ in range(annotators)]
         for caption in candidates.kept["caption"]:
-            by = said.get(caption, {})
+            by = verdicts.get(caption, {})
             if len(by) > annotators:
                 counts = f"{len(by)} people, and the benchmark has {annotators} annotators"
                 fix = f"build it with {argument('annotators', len(by))}, or have each caption judged {annotators} times"

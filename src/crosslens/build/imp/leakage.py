@@ -92,10 +92,10 @@ def find_leaks(
     hashes = hash_files(list(files.values()), progress) if pictured else np.zeros((0, HASH_BITS), bool)
     rows: list[tuple[Any, ...]] = []
     for corpus in corpora:
-        wanted = {key for _, _, key in ours}
+        keys = {key for _, _, key in ours}
         matches: dict[bytes, str] = {}
         for name, text in corpus.texts:
-            if (key := text_key(text)) in wanted:
+            if (key := text_key(text)) in keys:
                 matches.setdefault(key, name)
         rows += [(CAPTION, image, caption, corpus.name, matches[key], None) for image, caption, key in ours
                  if key in matches]  # fmt: skip

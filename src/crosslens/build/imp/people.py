@@ -70,22 +70,22 @@ class AnnotationSheet:
 
 
 def read_annotations(
-    path: str | Path, candidates: pl.DataFrame, said: Sequence[AnnotationSheet] = ()
+    path: str | Path, candidates: pl.DataFrame, sheets: Sequence[AnnotationSheet] = ()
 ) -> AnnotationSheet:
     """A filled-in sheet (.csv, .tsv or .jsonl) on these candidates: each of them once, unchanged, and nothing else.
 
-    With what each person ``said`` it is a sheet of the agreement stage, of captions that they do not agree on.
+    With the ``sheets`` of the annotators it is a sheet of the agreement stage, of captions that they do not agree on.
     """
     path = existing_file(path)
-    known = {caption: about for caption, *about in candidates.select("caption", "image", "text").iter_rows()}
-    undecided = set(open_captions(said)) if said else set(known)
+    rows = {caption: cells for caption, *cells in candidates.select("caption", "image", "text").iter_rows()}
+    undecided = set(open_captions(sheets)) if sheets else set(rows)
     with reading(path):
-        columns, row_name = read_columns(path, COLUMNS, NEEDED, AGREED if said else sheet_name(1))
+        columns, row_name = read_columns(path, COLUMNS, NEEDED, AGREED if sheets else sheet_name(1))
         captions = columns["caption"]
         check_unique(captions, "caption", row_name)
-        check_known(captions, known, "caption", row_name)
+        check_known(captions, rows, "caption", row_name)
         for index, caption in enumerate(captions):
-            (image, text), where = known[caption], row_name(index)
+            (image, text), where = rows[caption], row_name(index)
             if columns["image"][index] != image:
                 raise InputError(f"caption {caption!r} belongs to image {image!r}", row=where, fix="restore the row")
             if columns["text"][index].strip() != text.strip():
@@ -93,12 +93,12 @@ def read_annotations(
                 raise InputError(f"the text of caption {caption!r} was changed", row=where, fix=fix)
             if caption not in undecided:
                 raise InputError(
-                    f"all annotators agree on caption {caption!r} already: {said[0].verdicts[caption].verdict}",
+                    f"all annotators agree on caption {caption!r} already: {sheets[0].verdicts[caption].verdict}",
                     row=where,
                     expected="captions that are not agreed on",
                     fix="remove the row, or change the annotators' sheets",
                 )
-        lost: set[str] = set() if said else known.keys() - set(captions)
+        lost: set[str] = set() if sheets else rows.keys() - set(captions)
         if lost:
             raise InputError(
                 f"{len(lost):,} captions are missing, such as {min(lost)!r}",
@@ -114,23 +114,23 @@ def read_annotations(
 def annotation_table(
     candidates: pl.DataFrame,
     files: Mapping[str, str | None],
-    given: AnnotationSheet,
-    said: Sequence[AnnotationSheet] = (),
+    sheet_so_far: AnnotationSheet,
+    sheets: Sequence[AnnotationSheet] = (),
 ) -> pl.DataFrame:
     """The sheet of these candidates with the verdicts that are given already.
 
-    With what each person ``said`` it is that of the agreement stage: those on which they differ, and what each said.
+    With the annotators' ``sheets`` it is that of the agreement stage: those on which they differ, and what each said.
     """
-    undecided = set(open_captions(said) if said else candidates["caption"])
-    numbers = range(1, len(said) + 1)
+    undecided = set(open_captions(sheets) if sheets else candidates["caption"])
+    numbers = range(1, len(sheets) + 1)
     columns = [f"{name}_{number}" for number in numbers for name in ("verdict", "correction")]
     rows = []
-    for image, caption, *about in candidates.select("image", *COLUMNS[2:5]).iter_rows():
+    for image, caption, *cells_before in candidates.select("image", *COLUMNS[2:5]).iter_rows():
         if caption in undecided:
-            verdicts = [sheet.verdicts[caption] for sheet in said]
+            verdicts = [sheet.verdicts[caption] for sheet in sheets]
             cells = [cell for verdict in verdicts for cell in (verdict.verdict, verdict.correction)]
-            cells += vars(given.verdicts.get(caption, Verdict())).values()
-            rows.append((image, files.get(image), caption, *about, *(cell or None for cell in cells)))
+            cells += vars(sheet_so_far.verdicts.get(caption, Verdict())).values()
+            rows.append((image, files.get(image), caption, *cells_before, *(cell or None for cell in cells)))
     header = dict.fromkeys((*COLUMNS[:5], *columns, *COLUMNS[5:]), pl.String)
     return pl.DataFrame(rows, schema=header, orient="row")
 
@@ -177,12 +177,12 @@ def verdicts_of_all(sheets: Sequence[AnnotationSheet]) -> dict[str, Verdict | No
     agreed: dict[str, Verdict | None] = {}
     for caption, first in sheets[0].verdicts.items():
         verdicts = [sheet.verdicts[caption] for sheet in sheets]
-        said = {verdict.verdict for verdict in verdicts}
-        if said <= {BAD, GENERIC}:
-            agreed[caption] = first if len(said) == 1 else Verdict(BAD)
+        labels = {verdict.verdict for verdict in verdicts}
+        if labels <= {BAD, GENERIC}:
+            agreed[caption] = first if len(labels) == 1 else Verdict(BAD)
         else:
-            same = len(said) == 1 and len({verdict.correction for verdict in verdicts}) == 1
-            agreed[caption] = first if same and UNSURE not in said else None
+            same = len(labels) == 1 and len({verdict.correction for verdict in verdicts}) == 1
+            agreed[caption] = first if same and UNSURE not in labels else None
     return agreed
 
 
@@ -244,11 +244,11 @@ class PeoplesVerdicts:
     def waiting(self) -> dict[str, tuple[int, int]]:
         """Sheet to fill in → how many verdicts it has, and how many it needs."""
         if self.status == ANNOTATE:
-            named = {sheet_name(number): sheet for number, sheet in enumerate(self.sheets, start=1)}
-            return {name: (sheet.judged, len(sheet.verdicts)) for name, sheet in named.items() if not sheet.complete}
+            by_name = {sheet_name(number): sheet for number, sheet in enumerate(self.sheets, start=1)}
+            return {name: (sheet.judged, len(sheet.verdicts)) for name, sheet in by_name.items() if not sheet.complete}
         undecided = open_captions(self.sheets) if self.status == AGREE else []
-        judged = sum(bool(self.agreed.verdicts.get(caption)) for caption in undecided)
-        return {AGREED: (judged, len(undecided))} if undecided else {}
+        count = sum(bool(self.agreed.verdicts.get(caption)) for caption in undecided)
+        return {AGREED: (count, len(undecided))} if undecided else {}
 
     def tables(self, candidates: pl.DataFrame, files: Mapping[str, str | None]) -> dict[str, pl.DataFrame]:
         """File name → sheet, with all verdicts so far."""
@@ -263,22 +263,22 @@ class PeoplesVerdicts:
     def entries(self) -> Iterable[dict[str, Any]]:
         """For the log: what each person said about a caption, and what they agreed on."""
         for caption in self.sheets[0].verdicts:
-            said = [list(vars(sheet.verdicts[caption]).values()) for sheet in self.sheets]
+            answers = [list(vars(sheet.verdicts[caption]).values()) for sheet in self.sheets]
             agreed = self.agreed.verdicts.get(caption)
-            yield {"caption": caption, "said": said, "agreed": list(vars(agreed).values()) if agreed else None}
+            yield {"caption": caption, "said": answers, "agreed": list(vars(agreed).values()) if agreed else None}
 
     @staticmethod
     def of_log(entries: Sequence[Mapping[str, Any]], candidates: pl.DataFrame, annotators: int) -> PeoplesVerdicts:
         """What the log of a build says that people said."""
         try:
-            said = [{entry["caption"]: Verdict(*entry["said"][number]) for entry in entries}
+            verdicts = [{entry["caption"]: Verdict(*entry["said"][number]) for entry in entries}
                     for number in range(annotators)]  # fmt: skip
             agreed = {entry["caption"]: Verdict(*entry["agreed"]) for entry in entries if entry["agreed"]}
         except (KeyError, IndexError, TypeError) as error:
             raise InputError("not the verdicts of a decision log", fix="use the log as it was written") from error
         if not entries:
             return PeoplesVerdicts.none(candidates, annotators)
-        return PeoplesVerdicts(tuple(map(AnnotationSheet, said)), AnnotationSheet(agreed))
+        return PeoplesVerdicts(tuple(map(AnnotationSheet, verdicts)), AnnotationSheet(agreed))
 
     @staticmethod
     def none(candidates: pl.DataFrame, annotators: int) -> PeoplesVerdicts:
@@ -319,13 +319,13 @@ def read_verdicts(paths: Sequence[str | Path], candidates: pl.DataFrame, annotat
 def lost_verdicts(files: Sequence[Path], people: PeoplesVerdicts) -> int:
     """How many verdicts in these files are not among those that are kept."""
     sources = (*people.sheets, people.agreed)
-    known = {(caption, *vars(verdict).values()) for sheet in sources for caption, verdict in sheet.verdicts.items()}
+    stored = {(caption, *vars(verdict).values()) for sheet in sources for caption, verdict in sheet.verdicts.items()}
     lost = 0
     for file in files:
         with reading(file):
             columns, _ = read_columns(file, _SAID, _SAID[:2], file.name)
         for caption, verdict, correction, change in zip(*(columns[name] for name in _SAID), strict=True):
-            said = (verdict.strip().casefold(), correction.strip(), change.strip().casefold())
-            alone = ("good", *said[1:]) if correction.strip() and not verdict.strip() else said
-            lost += any(said) and (caption, *said) not in known and (caption, *alone) not in known
+            cells = (verdict.strip().casefold(), correction.strip(), change.strip().casefold())
+            alone = ("good", *cells[1:]) if correction.strip() and not verdict.strip() else cells
+            lost += any(cells) and (caption, *cells) not in stored and (caption, *alone) not in stored
     return lost

@@ -93,17 +93,17 @@ def sample_images(vectors: Array, settings: SamplingSettings, progress: Progress
             rows[space] = np.arange(count)  # nothing to choose, and no map to compute
             continue
         points, metric = (vectors, "cosine") if space == FULL else (planar_map(vectors, settings.seed), "euclidean")
-        chosen = farthest_points(points, count, seed=settings.seed, metric=metric, progress=progress)
-        rows[space] = np.asarray(chosen)
-    spreads = tuple(measure_spread(space, vectors, chosen) for space, chosen in rows.items())
+        picks = farthest_points(points, count, seed=settings.seed, metric=metric, progress=progress)
+        rows[space] = np.asarray(picks)
+    spreads = tuple(measure_spread(space, vectors, picks) for space, picks in rows.items())
     return Sample(rows[settings.sampling], spreads, notes)
 
 
 def measure_spread(space: str, vectors: Array, rows: Array) -> SampleSpread:
     """The spread of a sample of these vectors, which have length 1."""
-    chosen = vectors[rows]
-    covered = _nearest_distances(vectors, chosen)
-    nearest = _nearest_distances(chosen, chosen, skip_own=True) if len(rows) > 1 else np.zeros(1)
+    sample = vectors[rows]
+    covered = _nearest_distances(vectors, sample)
+    nearest = _nearest_distances(sample, sample, skip_own=True) if len(rows) > 1 else np.zeros(1)
     values = (round(float(value), 6) for value in (nearest.mean(), nearest.min(), covered.mean(), covered.max()))
     return SampleSpread(space, *values)
 

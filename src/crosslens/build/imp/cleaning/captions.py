@@ -179,11 +179,11 @@ _MOSTLY = 0.5
 class LanguageFilter:
     """Says of each text which wanted language it is in, or that it is in none of them."""
 
-    def __init__(self, wanted: Sequence[str]) -> None:
-        if not wanted:
+    def __init__(self, languages: Sequence[str]) -> None:
+        if not languages:
             raise UsageError("no language is wanted", fix=f"name some, or use {ANY_LANGUAGE}", option="languages")
-        self._any = ANY_LANGUAGE in wanted
-        self._wanted = frozenset(wanted) - {ANY_LANGUAGE}
+        self._any = ANY_LANGUAGE in languages
+        self._wanted = frozenset(languages) - {ANY_LANGUAGE}
         self._only_latin = not self._any and self._wanted <= _LATIN
         self._identifier = language_identifier(COMMON_LANGUAGES | self._wanted)
 
@@ -278,9 +278,9 @@ class CleanedCaptions(Presented):
 
     def without_near_duplicates(self, threshold: float, *, seed: int = 0) -> CleanedCaptions:
         """Also without the kept captions that nearly repeat an earlier one (see :func:`near_duplicates`)."""
-        kept = self.table.with_row_index("row").filter("kept")
-        groups = near_duplicates(kept["cleaned"].to_list(), threshold=threshold, seed=seed)
-        repeated = kept.filter(pl.Series(groups) != pl.int_range(pl.len()))["row"]
+        captions = self.table.with_row_index("row").filter("kept")
+        groups = near_duplicates(captions["cleaned"].to_list(), threshold=threshold, seed=seed)
+        repeated = captions.filter(pl.Series(groups) != pl.int_range(pl.len()))["row"]
         is_repeated = pl.int_range(pl.len()).is_in(repeated.implode())
         table = self.table.with_columns(
             cleaned=pl.when(is_repeated).then(None).otherwise("cleaned"),
@@ -346,7 +346,7 @@ def clean_captions(
 def cleaning_rules() -> pl.DataFrame:
     """Every repair in its order, then every reason for dropping a caption: ``rule``, ``kind``, ``about``."""
     rows = [(rule.name, "repair", rule.about) for rule in REPAIRS]
-    rows += [(name, "reason", about) for name, about in REASONS.items()]
+    rows += [(name, "reason", summary) for name, summary in REASONS.items()]
     return pl.DataFrame(rows, schema=["rule", "kind", "about"], orient="row")
 
 

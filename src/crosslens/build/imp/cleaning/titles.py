@@ -270,12 +270,12 @@ def remove_site_names(text: str, settings: CleaningSettings) -> str:
     if len(pieces) == 1:
         return text
     parts, separators = pieces[::2], pieces[1::2]
-    chosen = _without_repeats(parts, [part for part in range(len(parts)) if not _says_nothing(parts[part])])
-    chosen = _without_brand(parts, separators, chosen)
-    if len(chosen) == len(parts):
+    places = _without_repeats(parts, [part for part in range(len(parts)) if not _says_nothing(parts[part])])
+    places = _without_brand(parts, separators, places)
+    if len(places) == len(parts):
         return text
-    joined = parts[chosen[0]] if chosen else ""
-    for left, right in pairwise(chosen):
+    joined = parts[places[0]] if places else ""
+    for left, right in pairwise(places):
         joined += separators[right - 1 if right == left + 1 else left] + parts[right]
     return joined
 
@@ -289,39 +289,39 @@ def _says_nothing(part: str) -> bool:
     return bool(words) and words != ["a"] and all(word in _GENERIC or word.isdigit() for word in words)
 
 
-def _without_repeats(parts: list[str], chosen: list[int]) -> list[int]:
+def _without_repeats(parts: list[str], places: list[int]) -> list[int]:
     """Without the parts whose words are in an earlier or longer part, in the same order."""
-    words = {part: f" {' '.join(words_of(parts[part]))} " for part in chosen}
+    words = {part: f" {' '.join(words_of(parts[part]))} " for part in places}
     return [
         part
-        for part in chosen
+        for part in places
         if not any(
             words[part] in words[other] and (words[part] != words[other] or other < part)
-            for other in chosen
+            for other in places
             if other != part and words[part].strip() and count_words(parts[other]) > 1
         )
         or len(words[part].strip()) < 2
     ]
 
 
-def _without_brand(parts: list[str], separators: list[str], chosen: list[int]) -> list[int]:
+def _without_brand(parts: list[str], separators: list[str], places: list[int]) -> list[int]:
     """Without short parts in capitals at either end, where what remains is long enough to be the caption."""
-    while len(chosen) > 1:
-        rest = sum(count_words(parts[part]) for part in chosen[:-1])
-        is_strong = bool(_IS_STRONG.match(separators[chosen[-1] - 1]))
-        if rest < _CAPTION_WORDS or not _is_brand(parts[chosen[-1]], is_strong):
+    while len(places) > 1:
+        rest = sum(count_words(parts[part]) for part in places[:-1])
+        is_strong = bool(_IS_STRONG.match(separators[places[-1] - 1]))
+        if rest < _CAPTION_WORDS or not _is_brand(parts[places[-1]], is_strong):
             break
-        chosen = chosen[:-1]
-    while len(chosen) > 1:
-        rest = sum(count_words(parts[part]) for part in chosen[1:])
+        places = places[:-1]
+    while len(places) > 1:
+        rest = sum(count_words(parts[part]) for part in places[1:])
         if (
             rest < _CAPTION_WORDS
-            or parts[chosen[1]][:1].islower()
-            or not (_IS_STRONG.match(separators[chosen[0]]) and _is_brand(parts[chosen[0]], is_strong=True))
+            or parts[places[1]][:1].islower()
+            or not (_IS_STRONG.match(separators[places[0]]) and _is_brand(parts[places[0]], is_strong=True))
         ):
             break
-        chosen = chosen[1:]
-    return chosen
+        places = places[1:]
+    return places
 
 
 def _is_brand(part: str, is_strong: bool) -> bool:
