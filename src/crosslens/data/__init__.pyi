@@ -65,6 +65,7 @@ from crosslens.data.rows import (
     REGION_SIDES as REGION_SIDES,
     Records as Records,
     RowName as RowName,
+    as_numbers as as_numbers,
     by_row as by_row,
     check_ids as check_ids,
     check_known as check_known,
@@ -73,7 +74,6 @@ from crosslens.data.rows import (
     read_records as read_records,
     read_table as read_table,
     require_column as require_column,
-    typed as typed,
 )
 from crosslens.data.variants import (
     EXTRA_IMAGES as EXTRA_IMAGES,

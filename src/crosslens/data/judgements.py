@@ -74,8 +74,8 @@ def read_eccv(kind: str = "eccv", direction: str = IMAGE_TO_TEXT, outside: bool 
     if outside:
         item_ids = tuple(dict.fromkeys((*item_ids, *(str(item) for items in pairs.values() for item in items))))
     else:
-        known = set(item_ids)
-        pairs = {query: [item for item in items if str(item) in known] for query, items in pairs.items()}
+        captions_of_split = set(item_ids)
+        pairs = {query: [item for item in items if str(item) in captions_of_split] for query, items in pairs.items()}
     queries = [query for query, items in pairs.items() for _ in items]
     listed = [item for items in pairs.values() for item in items]
     with reading(file):
@@ -326,8 +326,8 @@ class Judgements:
 
     def select(self, rows: Array) -> Judgements:
         """Only these pairs, by row numbers or a boolean mask."""
-        chosen = {name: getattr(self, name)[rows] for name in ("images", "captions", "scores", "judges")}
-        return replace(self, **chosen)
+        parts = {name: getattr(self, name)[rows] for name in ("images", "captions", "scores", "judges")}
+        return replace(self, **parts)
 
     def check(self, dataset: Dataset) -> None:
         """Raise for another dataset than the one that the rows belong to."""
@@ -381,9 +381,9 @@ def read_judgements(
         return _aligned(FORMAT_READERS[form](path), dataset, format_stem(path), skip_unknown=skip_unknown)
 
 
-def where_coco_ids_are(unknown: str, known: Iterable[str]) -> str:
+def where_coco_ids_are(unknown: str, dataset_ids: Iterable[str]) -> str:
     """What to do where judgements name COCO's captions by number, and the dataset's file has no ids; else nothing."""
-    first = next(iter(known), "")
+    first = next(iter(dataset_ids), "")
     named_by_file = "#" in first or first.startswith("COCO_")  # as readers call what has no id
     if not (named_by_file and unknown.rpartition(":")[2].isdecimal()):
         return ""
@@ -421,15 +421,15 @@ def _aligned(rows: JudgedRows, dataset: Dataset, source: str, *, skip_unknown: b
             pairs.setdefault((image_row, caption_row), []).append(index)
         elif not skip_unknown:
             is_image = image_row is None
-            what, unknown = ("image", image_name) if is_image else ("caption", name)
-            known = image_rows if is_image else caption_rows
-            near = UnknownNameError(what, unknown, list(known)[:20_000]).suggestions
+            noun, unknown = ("image", image_name) if is_image else ("caption", name)
+            ids = image_rows if is_image else caption_rows
+            near = UnknownNameError(noun, unknown, list(ids)[:20_000]).suggestions
             number = len(dataset.image_ids if is_image else dataset.caption_ids)
-            expected = f"one of the {number:,} {what}s of the dataset, by its id" + ("" if is_image else " or its text")
+            expected = f"one of the {number:,} {noun}s of the dataset, by its id" + ("" if is_image else " or its text")
             skip = f"or leave out rows of unknown images and captions: {argument('skip_unknown', True)}"
             fix = f"did you mean {near[0]!r}? {skip}" if near else f"check that both are of one split, {skip}"
-            fix = where_coco_ids_are(unknown, known) or fix
-            raise InputError(f"unknown {what} {unknown!r:.80}", row=rows.row_name(index), expected=expected, fix=fix)
+            fix = where_coco_ids_are(unknown, ids) or fix
+            raise InputError(f"unknown {noun} {unknown!r:.80}", row=rows.row_name(index), expected=expected, fix=fix)
     if not rows.images:
         raise InputError("no judged pairs", expected="a row per pair below the header", fix="check the file")
     if not pairs:
@@ -554,8 +554,8 @@ def read_graded_table(path: str | Path) -> Relevance:
             expected, fix = "one grade in all rows of a pair", "correct one of the two"
             raise InputError(problem, row=row_name(others[0]), expected=expected, fix=fix)
         grade = pl.col("grade").first() if GRADE in frame.columns else pl.col("grade").mean()
-        judged = table.group_by("image", "caption", maintain_order=True).agg(grade).filter(pl.col("grade").is_not_nan())
-        if not judged.height:
+        pairs = table.group_by("image", "caption", maintain_order=True).agg(grade).filter(pl.col("grade").is_not_nan())
+        if not pairs.height:
             raise InputError("no pair has a grade", expected="at least one judged pair", fix="judge some items first")
-        image_ids, caption_ids, grades = (judged[name].to_list() for name in ("image", "caption", "grade"))
+        image_ids, caption_ids, grades = (pairs[name].to_list() for name in ("image", "caption", "grade"))
         return Relevance.from_pairs(image_ids, caption_ids, grades, source=format_stem(path))

@@ -68,17 +68,17 @@ class KnownDataset:
 _TABLES = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
 
 
-def _known(name: str, forms: list[str], downloads: list[str], licences: list[str], **about: Any) -> KnownDataset:
+def _entry(name: str, forms: list[str], downloads: list[str], licences: list[str], **facts: Any) -> KnownDataset:
     return KnownDataset(
         name,
         forms=[FileForm(**_TABLES["forms"][form]) for form in forms],
         downloads=[Download(**_TABLES["downloads"][part]) for part in downloads],
         licence="; ".join(_TABLES["licences"][licence] for licence in licences),
-        **about,
+        **facts,
     )
 
 
-KNOWN = {name: _known(name, **entry) for name, entry in _TABLES["datasets"].items()}
+KNOWN = {name: _entry(name, **entry) for name, entry in _TABLES["datasets"].items()}
 """Name → what is known of the dataset, in the order in which people read them."""
 
 
@@ -90,7 +90,7 @@ DATA_FOLDER = "data_folder"
 class KnownFiles:
     """A dataset that was found: its reader (none: ``path`` is loaded as it is) with its options, and its pictures."""
 
-    known: KnownDataset
+    entry: KnownDataset
     root: Path
     """The folder of datasets that it is in."""
     reader: str
@@ -120,8 +120,8 @@ def data_roots(folder: str | Path | None = None) -> list[Path]:
 
 def look_for_known(name: str, folder: str | Path | None = None) -> KnownFiles | None:
     """The files of a known dataset; None where they are not there."""
-    known = known_dataset(name)
-    for root, form in ((root, form) for root in data_roots(folder) for form in known.forms):
+    entry = known_dataset(name)
+    for root, form in ((root, form) for root in data_roots(folder) for form in entry.forms):
         for home in (root / below for below in form.folders):
             paths: dict[str, Path] = {}
             for option, file in form.files.items():
@@ -131,7 +131,7 @@ def look_for_known(name: str, folder: str | Path | None = None) -> KnownFiles | 
             if all(option in paths for option in form.files if option not in form.optional):
                 options = {**form.options, **{option: str(path) for option, path in paths.items() if option}}
                 pictures = next((home / folder for folder, probe in form.pictures if (home / probe).is_dir()), None)
-                return KnownFiles(known, root, form.reader, options, next(iter(paths.values())), pictures)
+                return KnownFiles(entry, root, form.reader, options, next(iter(paths.values())), pictures)
     return None
 
 
@@ -140,20 +140,20 @@ def find_known(name: str, folder: str | Path | None = None) -> KnownFiles:
     files = look_for_known(name, folder)
     if files is not None:
         return files
-    known, roots = known_dataset(name), data_roots(folder)
+    entry, roots = known_dataset(name), data_roots(folder)
     searched = " or ".join("the current folder" if root == Path() else str(root) for root in roots)
-    first = known.forms[0]
+    first = entry.forms[0]
     needed = (file for option, file in first.files.items() if option not in first.optional)
     expected = " and ".join(str(Path(first.folders[0]) / file) for file in needed)
     elsewhere = f"or, if it is elsewhere, pass {argument(DATA_FOLDER)} or set {DATA_VARIABLE}"
-    other = look_for_known(known.called, folder) if known.called else None
+    other = look_for_known(entry.called, folder) if entry.called else None
     without_ids = f": {other.path} is there, and has no ids of captions, by which its judgements go" if other else ""
     raise InputError(
-        f"the dataset {known.name} ({known.title}) is not in {searched}{without_ids}",
+        f"the dataset {entry.name} ({entry.title}) is not in {searched}{without_ids}",
         expected=f"{expected} there",
-        fix="\n    ".join(["get it,", *where_to_get(known, roots[0]), *([elsewhere] if folder is None else [])]),
+        fix="\n    ".join(["get it,", *where_to_get(entry, roots[0]), *([elsewhere] if folder is None else [])]),
         code="missing-dataset",
-        subject=known.name,
+        subject=entry.name,
     )
 
 
@@ -164,19 +164,19 @@ def known_dataset(name: str) -> KnownDataset:
     return KNOWN[canonical]
 
 
-def require_captions(known: KnownDataset) -> None:
+def require_captions(entry: KnownDataset) -> None:
     """Raise for a known dataset that is not for retrieval."""
-    if known.purpose != "retrieval":
+    if entry.purpose != "retrieval":
         raise UsageError(
-            f"{known.name} is a set of hard negatives, not a dataset for retrieval",
-            fix=f"see crosslens hard-negatives {known.name}",
+            f"{entry.name} is a set of hard negatives, not a dataset for retrieval",
+            fix=f"see crosslens hard-negatives {entry.name}",
         )
 
 
-def where_to_get(known: KnownDataset, root: Path) -> list[str]:
+def where_to_get(entry: KnownDataset, root: Path) -> list[str]:
     """What to download from where, to which path, as lines; the last one is the licence."""
     lines = []
-    for part in known.downloads:
+    for part in entry.downloads:
         targets = " and ".join(str(root / path) for path in part.to)
         lines.append(f"{part.what}: {part.source}" + (f" → {targets}" if targets else ""))
-    return [*lines, f"licence: {known.licence}"]
+    return [*lines, f"licence: {entry.licence}"]

@@ -134,9 +134,9 @@ def reader_options(source: str) -> Mapping[str, ReaderOption]:
 
     For a path, those of all readers that a path alone may lead to.
     """
-    named = READERS[source] if source in READERS else _by_prefix(source)
-    if named is not None:
-        options: Mapping[str, ReaderOption] = named.details["options"]
+    reader = READERS[source] if source in READERS else _by_prefix(source)
+    if reader is not None:
+        options: Mapping[str, ReaderOption] = reader.details["options"]
         return options
     if is_known(source):
         readers = [READERS[form.reader] for form in known_dataset(source).forms if form.reader]
@@ -152,11 +152,11 @@ def path_options(source: str | None, options: Mapping[str, Any], base: Path = Pa
     """Which entries of a dataset table are paths; ``source`` itself is one unless it names a reader."""
     if source is None:
         return set()
-    known = reader_options(source)
+    declared = reader_options(source)
     paths = {
         key
         for key, value in options.items()
-        if isinstance(value, str) and (key == EXTRA_IMAGES or (key in known and known[key].is_path))
+        if isinstance(value, str) and (key == EXTRA_IMAGES or (key in declared and declared[key].is_path))
     }
     return paths | ({"source"} if is_dataset_path(source, base) else set())
 
@@ -203,17 +203,17 @@ def _load(source: str | Path, options: dict[str, Any]) -> Dataset:
             require_captions(known_dataset(source))
             # A known dataset under its name, with its licence; a copy that is not whole says so.
             files = find_known(source, options.pop(DATA_FOLDER, None))
-            known = files.known
+            facts = files.entry
             if files.reader:
                 dataset = _call(READERS[files.reader], {**files.options, **options})
             else:
                 dataset = _load_folder(files.path, options)
             notes = dataset.card.notes
-            if known.images and len(dataset.image_ids) != known.images and not options:
-                notes = f"{known.name} has {known.images:,} images, and this copy {len(dataset.image_ids):,}"
-            card = replace(dataset.card, licence=dataset.card.licence or known.licence, notes=notes)
+            if facts.images and len(dataset.image_ids) != facts.images and not options:
+                notes = f"{facts.name} has {facts.images:,} images, and this copy {len(dataset.image_ids):,}"
+            card = replace(dataset.card, licence=dataset.card.licence or facts.licence, notes=notes)
             home = dataset.home or files.pictures
-            name = known.called or known.name
+            name = facts.called or facts.name
             return replace(dataset, name=dataset.name if options else name, card=card, home=home)
         if (entry := _by_prefix(source)) is not None:
             return _call(entry, {_first_option(entry): source.partition(":")[2], **options})
@@ -276,25 +276,25 @@ def _first_option(entry: Entry[Reader]) -> str:
 
 def _call(entry: Entry[Reader], options: dict[str, Any]) -> Dataset:
     """Call a reader; an option that is unknown, missing or of a wrong type is named."""
-    known: dict[str, ReaderOption] = entry.details["options"]
-    listed = ", ".join(name if option.is_required else f"{name} (optional)" for name, option in known.items())
+    schema: dict[str, ReaderOption] = entry.details["options"]
+    listed = ", ".join(name if option.is_required else f"{name} (optional)" for name, option in schema.items())
     for name, value in options.items():
-        if name not in known:
-            near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
+        if name not in schema:
+            near = difflib.get_close_matches(name, schema, n=1, cutoff=0.5)
             suggestion = f"did you mean {near[0]}? " if near else ""
             raise UsageError(
                 f"the reader {entry.name!r} has no option {name!r}", fix=f"{suggestion}its options: {listed}"
             )
-        if value is not None and not known[name].accepts(value):
+        if value is not None and not schema[name].accepts(value):
             raise UsageError(
-                f"the option {name!r} is {value!r:.60}", fix=f"give it {known[name].expected}", option=name
+                f"the option {name!r} is {value!r:.60}", fix=f"give it {schema[name].expected}", option=name
             )
-    for name, option in known.items():
+    for name, option in schema.items():
         if option.is_required and options.get(name) is None:
             raise UsageError(
                 f"the reader {entry.name!r} needs the option {name!r}", fix=f"its options: {listed}", option=name
             )
-    files = [Path(options[name]) for name, option in known.items() if option.is_path and options.get(name) is not None]
+    files = [Path(options[name]) for name, option in schema.items() if option.is_path and options.get(name) is not None]
     read = partial(call_function, entry.value, **options)
     # A folder, or several files, may be replaced as a whole while it is read.
     dataset = read_whole(*files, read=read) if len(files) > 1 or not all(map(Path.is_file, files)) else read()

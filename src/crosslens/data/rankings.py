@@ -203,11 +203,11 @@ def _from_lines(path: Path, key: str) -> Iterator[tuple[str, _Ranked]]:
 
 
 def _items(items: list[Any], row_name: str) -> list[str]:
-    def named(index: int) -> str:
+    def item_name(index: int) -> str:
         return f"{row_name}, item {index}"
 
-    ids = check_ids(items, "item id", named)
-    check_unique(ids, "item", named)
+    ids = check_ids(items, "item id", item_name)
+    check_unique(ids, "item", item_name)
     return ids
 
 
@@ -383,7 +383,7 @@ def _write(
         else:
             if note := escape_note((*source.query_ids, *source.item_ids)):
                 notify(f"note: {note}")
-            queries, named = (
+            queries, item_names = (
                 pl.Series(escape_ids(ids), dtype=pl.String) for ids in (source.query_ids, source.item_ids)
             )
             frame = pl.DataFrame({"row": rows, "column": items}).with_columns(**columns)
@@ -391,7 +391,7 @@ def _write(
                 block.select(
                     queries.gather(block["row"]).alias("query"),
                     pl.lit(called[1]).alias("second"),
-                    named.gather(block["column"]).alias("item"),
+                    item_names.gather(block["column"]).alias("item"),
                     pl.exclude("row", "column"),
                 ).write_csv(out, include_header=False, separator=" ", quote_style="never")
     return Path(path)

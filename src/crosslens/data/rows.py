@@ -63,14 +63,14 @@ def check_unique(ids: Sequence[str], what: str, row_name: RowName) -> None:
         raise InputError(problem, row=row_name(index), expected=f"each {what} once", fix=fix)
 
 
-def check_known(ids: Sequence[str], known: Collection[str], what: str, row_name: RowName) -> None:
-    """Every id among the ``known`` ones."""
-    known = known if isinstance(known, (set, dict)) else set(known)
-    index = next((index for index, name in enumerate(ids) if name not in known), None)
+def check_known(ids: Sequence[str], known_ids: Collection[str], what: str, row_name: RowName) -> None:
+    """Every id among ``known_ids``."""
+    known_ids = known_ids if isinstance(known_ids, (set, dict)) else set(known_ids)
+    index = next((index for index, name in enumerate(ids) if name not in known_ids), None)
     if index is None:
         return
-    near = UnknownNameError(what, ids[index], list(known)[:20_000]).suggestions
-    expected = f"one of the {len(known)} {what} ids"
+    near = UnknownNameError(what, ids[index], list(known_ids)[:20_000]).suggestions
+    expected = f"one of the {len(known_ids)} {what} ids"
     fix = f"did you mean {near[0]!r}?" if near else f"add the {what} {ids[index]!r}, or remove this entry"
     raise InputError(f"unknown {what} id {ids[index]!r}", row=row_name(index), expected=expected, fix=fix)
 
@@ -242,7 +242,7 @@ def split_csv(path: str | Path, delimiter: str | None = None) -> tuple[list[str]
     return [name.strip() for name in rows[first]], rows[first + 1 :], lines[first + 1 :]
 
 
-def typed(column: pl.Series) -> pl.Series:
+def as_numbers(column: pl.Series) -> pl.Series:
     """A column of text as whole numbers or numbers, where every value is written as one; empty values are null."""
     if column.dtype != pl.String:
         return column
@@ -412,9 +412,9 @@ class Records:
         inner = [number for group in groups for number in range(len(group))]
         return Records(rows, lambda index: f"{self.row_name(owners[index])}, {what} {inner[index]}"), owners
 
-    def free(self, known: Collection[str]) -> dict[str, pl.Series]:
+    def free(self, read_keys: Collection[str]) -> dict[str, pl.Series]:
         """The remaining entries as columns, where they are single values; lists and objects are left out."""
-        names = dict.fromkeys(key for row in self.rows for key in row if key not in known)
+        names = dict.fromkeys(key for row in self.rows for key in row if key not in read_keys)
         columns = {}
         for name in names:
             values = self.optional(name)
@@ -497,7 +497,7 @@ def caption_table(
         ids = check_ids(frame[caption_at].to_list(), "caption id", row_name)
     check_unique(ids, "caption", row_name)
     free = {
-        f"{name}_" if name in ("caption", "image", "text") else name: typed(frame[name])
+        f"{name}_" if name in ("caption", "image", "text") else name: as_numbers(frame[name])
         for name in frame.columns
         if name not in (image_at, text_at, caption_at)
     }

@@ -71,8 +71,8 @@ def _rows(path: Path) -> tuple[Sequence[Any], RowName]:
 def _image_name(row: Any, index: int, row_name: RowName) -> ImageName:
     if not isinstance(row, dict):
         return ImageName.of(check_ids([row], "image id", lambda _: row_name(index))[0])
-    named = (next((row[key] for key in keys if row.get(key) not in (None, "")), None) for keys in (_IDS, _FILES))
-    values = check_ids([value for value in named if value is not None], "image", lambda _: row_name(index))
+    given_values = (next((row[key] for key in keys if row.get(key) not in (None, "")), None) for keys in (_IDS, _FILES))
+    values = check_ids([value for value in given_values if value is not None], "image", lambda _: row_name(index))
     if not values:
         keys = ", ".join(map(str, row)) or "none"
         fix = f"name a column {' or '.join((_IDS[0], _IDS[1], _FILES[0]))}"

@@ -271,15 +271,15 @@ def _choose(path: Path, content: Mapping[str, Any], side: Side | None) -> str:
     # An array of the other side is not what is asked for, even where it is the only one.
     other = {"image": "caption", "caption": "image"}.get(side or "")
     possible = [name for name in arrays if other is None or not _words(name) & _SIDES[other]]
-    named = ([name for name in possible if _words(name) & words] for words in (_SIDES[side], _GENERAL))
-    for names in (*named, possible):
+    by_word = ([name for name in possible if _words(name) & words] for words in (_SIDES[side], _GENERAL))
+    for names in (*by_word, possible):
         if len(names) == 1:
             return names[0]
     listed = ", ".join(f"{name} ({'×'.join(map(str, arrays[name].shape))})" for name in list(arrays)[:_LISTED])
     listed += f" and {len(arrays) - _LISTED:,} more" if len(arrays) > _LISTED else ""
-    wanted = "the array" if side is None else f"the {side} vectors"
+    target = "the array" if side is None else f"the {side} vectors"
     raise InputError(
-        f"{wanted} cannot be told from the others: {listed}" if len(arrays) > 1 else f"holds {listed or 'no array'}",
+        f"{target} cannot be told from the others: {listed}" if len(arrays) > 1 else f"holds {listed or 'no array'}",
         file=path,
         expected="one array, or arrays under the names image and text",
         fix="save them in separate files, or rename them",
@@ -333,16 +333,16 @@ def _read_safetensors(path: Path) -> dict[str, Any]:
         with reading(path):
             header = parse_json(decode(file.read(length)))
     arrays: dict[str, Any] = {}
-    for name, about in header.items():
+    for name, entry in header.items():
         if name != "__metadata__":
-            kind = _SAFETENSORS[about["dtype"]]
-            start, end = about["data_offsets"]
-            shape = tuple(about["shape"])
+            kind = _SAFETENSORS[entry["dtype"]]
+            start, end = entry["data_offsets"]
+            shape = tuple(entry["shape"])
             count = math.prod(shape) if all(type(side) is int and side >= 0 for side in shape) else -1
             if not 0 <= start <= end <= size - 8 - length or end - start != count * np.dtype(kind).itemsize:
                 raise ValueError(f"the array {name!r} is not where the header says")
             stored = np.memmap(path, kind, "r", 8 + length + start, (count,)) if count else np.empty(0, kind)
-            if about["dtype"] == "BF16":  # the upper half of a float32
+            if entry["dtype"] == "BF16":  # the upper half of a float32
                 stored = (np.asarray(stored, np.uint32) << 16).view(np.float32)
             arrays[name] = stored.reshape(shape)
     return arrays
@@ -390,15 +390,15 @@ SHARD_SUFFIXES = (".npy", ".safetensors", *LIST_SUFFIXES)
 _NUMBERED = re.compile(r"(?P<stem>.*?)(?P<number>\d+)(?:-of-(?P<total>\d+))?")
 
 
-def read_shards(folder: Path, side: Side, shown: str | None = None) -> StoredVectors:
+def read_shards(folder: Path, side: Side, label: str | None = None) -> StoredVectors:
     """The vectors of one side in the shards of a folder, and their ids where metadata or the shards have them.
 
-    ``shown`` is what messages call the folder.
+    ``label`` is what messages call the folder.
     """
     inside, metadata = shard_folders(folder, side)
     files = numbered_files(inside, SHARD_SUFFIXES)
     paths = list(files.values())
-    names = [str(file) if shown is None else f"{shown}/{file.relative_to(folder).as_posix()}" for file in paths]
+    names = [str(file) if label is None else f"{label}/{file.relative_to(folder).as_posix()}" for file in paths]
     stored_ids: dict[int, Ids | None] = {}
 
     def open_shard(number: int) -> Any:
@@ -413,8 +413,8 @@ def read_shards(folder: Path, side: Side, shown: str | None = None) -> StoredVec
     vectors = ShardedBlocks(open_shard, names)
     if metadata is not None:
         return StoredVectors(vectors, _metadata_ids(files, metadata, vectors, side))
-    known = [ids for _, ids in sorted(stored_ids.items()) if ids is not None]
-    return StoredVectors(vectors, as_ids(chain.from_iterable(known), side) if len(known) == len(paths) else None)
+    id_parts = [ids for _, ids in sorted(stored_ids.items()) if ids is not None]
+    return StoredVectors(vectors, as_ids(chain.from_iterable(id_parts), side) if len(id_parts) == len(paths) else None)
 
 
 def shard_folders(folder: Path, side: Side) -> tuple[Path, Path | None]:
@@ -502,14 +502,14 @@ def _metadata_ids(files: dict[int, Path], metadata: Path, vectors: ShardedBlocks
     first = next(iter(tables.values()))
     with readable_parquet(existing_file(first)):
         schema = pl.read_parquet_schema(first)
-    named = side == "caption" and "caption_id" in schema
-    column = "caption_id" if named else next((name for name in METADATA_IMAGES if name in schema), None)
+    has_caption_ids = side == "caption" and "caption_id" in schema
+    column = "caption_id" if has_caption_ids else next((name for name in METADATA_IMAGES if name in schema), None)
     if column is None:
         return None
     frame, row_name = metadata_columns(list(tables.values()), [column])
     with reading(metadata):
         names = check_ids(frame[column].to_list(), f"{side} id", row_name)
-        if side == "caption" and not named:
+        if side == "caption" and not has_caption_ids:
             names = number_within(names)
         check_unique(names, side, row_name)
     return tuple(names)

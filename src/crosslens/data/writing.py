@@ -91,7 +91,7 @@ def by_image(dataset: Dataset) -> pl.DataFrame:
 
 
 def lost_columns(
-    what: str, table: pl.DataFrame | None, written: Collection[str] = KEY_COLUMNS, *, nested_only: bool = False
+    what: str, table: pl.DataFrame | None, stored: Collection[str] = KEY_COLUMNS, *, nested_only: bool = False
 ) -> list[str]:
     """Columns with content that are not written, as one phrase; ``nested_only``: only lists are not."""
     if table is None:
@@ -99,7 +99,7 @@ def lost_columns(
     names = [
         name
         for name, kind in table.schema.items()
-        if name not in written and (kind.is_nested() or not nested_only) and table[name].null_count() < table.height
+        if name not in stored and (kind.is_nested() or not nested_only) and table[name].null_count() < table.height
     ]
     return [f"the {what} {'column' if len(names) == 1 else 'columns'} {' and '.join(names)}"] if names else []
 

@@ -77,11 +77,11 @@ def read_coco(captions: str | Path, instances: str | Path | None = None, split: 
             expected = f"entries with 'split': {split!r}"
             fix = "leave split out, or pass the folder that holds one file per split"
             raise InputError("the image entries have no key 'split'", file=file, expected=expected, fix=fix)
-        chosen = dataset.images.filter(pl.col("split") == split)["image"]
-        if not len(chosen):
-            known = ", ".join(str(name) for name in dataset.images["split"].unique(maintain_order=True))
-            raise UsageError(f"no image has the split {split!r}", fix=f"use one of: {known}")
-        dataset = dataset.select(chosen)
+        selected = dataset.images.filter(pl.col("split") == split)["image"]
+        if not len(selected):
+            splits = ", ".join(str(name) for name in dataset.images["split"].unique(maintain_order=True))
+            raise UsageError(f"no image has the split {split!r}", fix=f"use one of: {splits}")
+        dataset = dataset.select(selected)
     return dataset
 
 
@@ -90,10 +90,10 @@ def _open(path: str | Path, kind: str, split: str | None) -> tuple[Any, Path]:
     if path.is_dir():
         if split is None:
             names = sorted(file.name for file in path.glob(f"{kind}_*.json*"))
-            known = ", ".join(name.removeprefix(f"{kind}_").partition(".")[0] for name in names) or "none here"
+            splits = ", ".join(name.removeprefix(f"{kind}_").partition(".")[0] for name in names) or "none here"
             raise UsageError(
                 f"{path} is a folder",
-                fix=f"name the file, or pass {argument('split')} for one of its {kind} files ({known})",
+                fix=f"name the file, or pass {argument('split')} for one of its {kind} files ({splits})",
             )
         path = json_file(path, f"{kind}_{split}")
     return read_json(path), path
@@ -106,8 +106,8 @@ def _with_objects(dataset: Dataset, instances: str | Path, split: str | None) ->
         categories = Records.under(content, "categories", "category", INSTANCES_LAYOUT)
         name_of = dict(zip(categories.ids("id", unique="category"), categories.strings("name"), strict=True))
         ids, owners = annotations.ids("id", unique="object"), annotations.ids("image_id")
-        named = annotations.ids("category_id")
-        check_known(named, name_of, "category", annotations.row_name)
+        category_ids = annotations.ids("category_id")
+        check_known(category_ids, name_of, "category", annotations.row_name)
         # An object's image must be in one of the two files.
         listed = content.get("images")
         more = Records.of(listed, "image", INSTANCES_LAYOUT).ids("id") if isinstance(listed, list) else []
@@ -115,7 +115,7 @@ def _with_objects(dataset: Dataset, instances: str | Path, split: str | None) ->
         boxes = box_columns(annotations.values("bbox"), annotations.row_name)
         sides = {side: pl.Series(side, values, pl.Float64) for side, values in boxes.items()}
         crowds = pl.Series("iscrowd", [int(bool(crowd)) for crowd in annotations.optional("iscrowd")], pl.Int64)
-        names = [name_of[category] for category in named]
+        names = [name_of[category] for category in category_ids]
         objects = text_table({**sides, "iscrowd": crowds}, image=owners, object=ids, name=names)
         # The instances file of a full split may cover more images than a captions file cut to some of them.
         return replace(dataset, objects=objects.filter(pl.col("image").is_in(list(dataset.image_ids))))
@@ -153,12 +153,12 @@ def read_karpathy(
         if restval:
             splits = ["train" if name == "restval" else name for name in splits]
         if split is not None:
-            chosen = [index for index, name in enumerate(splits) if name == split]
-            if not chosen:
+            rows = [index for index, name in enumerate(splits) if name == split]
+            if not rows:
                 raise UsageError(
                     f"no image has the split {split!r}", fix=f"use one of: {', '.join(dict.fromkeys(splits))}"
                 )
-            images, splits = images.only(chosen), [split] * len(chosen)
+            images, splits = images.only(rows), [split] * len(rows)
         key = image_key or ("cocoid" if all("cocoid" in row for row in images.rows) else "filename")
         ids = images.ids(key, unique="image")
         sentences, owners = images.nested("sentences", "sentence")
@@ -212,10 +212,10 @@ def read_blip(captions: str | Path, coco_ids: bool = False) -> Dataset:
     """
     with reading(captions):
         rows = Records.of(read_json(captions), "entry", _BLIP)
-        named = rows.ids("image")
-        if not named:
+        image_files = rows.ids("image")
+        if not image_files:
             raise InputError("no images", expected="at least one image", fix="check how the file was written")
-        files = list(dict.fromkeys(named))
+        files = list(dict.fromkeys(image_files))
         names = [PurePosixPath(file).name for file in files]
         ids = _coco_ids(names, files) if coco_ids else names if len(set(names)) == len(names) else files
         id_of = dict(zip(files, ids, strict=True))
@@ -228,7 +228,7 @@ def read_blip(captions: str | Path, coco_ids: bool = False) -> Dataset:
             texts += several
             indices += [index] * len(several)
             row_names += map(row_name.format, range(len(several)))
-        owners = [id_of[named[index]] for index in indices]
+        owners = [id_of[image_files[index]] for index in indices]
         check_texts(texts, row_names.__getitem__)
         free = {name: values.gather(indices) for name, values in rows.free(("image", "caption", "text")).items()}
         return Dataset(

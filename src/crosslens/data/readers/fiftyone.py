@@ -33,8 +33,8 @@ def read_fiftyone(folder: str | Path, captions: str = "captions", image_id: str 
         layout = '{"samples": [{"filepath": …, "tags": […], …}, …]}'
         samples = Records.under(read_json(file), "samples", "sample", layout)
         files = samples.ids("filepath")
-        named = samples.values(image_id) if samples.has(image_id) else [Path(name).name for name in files]
-        owners = check_ids(named, image_id, samples.row_name)
+        image_names = samples.values(image_id) if samples.has(image_id) else [Path(name).name for name in files]
+        owners = check_ids(image_names, image_id, samples.row_name)
         check_unique(owners, "image", samples.row_name)
         groups = []
         for value in samples.optional(captions):
@@ -63,10 +63,10 @@ def read_fiftyone(folder: str | Path, captions: str = "captions", image_id: str 
         )
 
 
-def _columns(rows: Records, known: tuple[str, ...]) -> dict[str, pl.Series]:
+def _columns(rows: Records, known_fields: tuple[str, ...]) -> dict[str, pl.Series]:
     """Tags, if there are any, and the fields of single values; those that FiftyOne keeps for itself are left out."""
     private = {key for row in rows.rows for key in row if key.startswith("_")}
     tags = [list(map(str, names)) for names in rows.lists("tags")]
     listed = {"tags": pl.Series(tags, dtype=pl.List(pl.String))} if any(tags) else {}
-    free = rows.free((*known, "tags", *private))
+    free = rows.free((*known_fields, "tags", *private))
     return listed | {f"{name}_" if name in _RESERVED else name: values for name, values in free.items()}

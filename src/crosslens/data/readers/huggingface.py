@@ -79,14 +79,14 @@ def read_huggingface(
         source = [row for row, group in enumerate(groups) for _ in group]
         texts = check_texts([text for group in groups for text in group], source.__getitem__)
         image_of = [owners[row] for row in source]
-        given: list[Any] = [None] * len(source) if caption_id is None else frame[caption_id].to_list()
+        caption_ids: list[Any] = [None] * len(source) if caption_id is None else frame[caption_id].to_list()
         if listed and caption_id is not None:
-            given = [value for group in given for value in group or []]
-        if len(given) != len(source):
+            caption_ids = [value for group in caption_ids for value in group or []]
+        if len(caption_ids) != len(source):
             expected = "as many ids as captions in every row"
             fix = "correct caption_id=, or leave it out to number the captions"
-            raise InputError(f"{len(given)} caption ids for {len(source)} captions", expected=expected, fix=fix)
-        ids = ids_or_numbers(given, image_of, "caption id", source.__getitem__)
+            raise InputError(f"{len(caption_ids)} caption ids for {len(source)} captions", expected=expected, fix=fix)
+        ids = ids_or_numbers(caption_ids, image_of, "caption id", source.__getitem__)
         check_unique(ids, "caption", source.__getitem__)
         captions = text_table(free.to_dict(), caption=ids, image=image_of, text=texts)
         if files is not None:  # where rows share an image, the file of the first
@@ -115,8 +115,8 @@ def _rows(
         texts = str(needed["caption"])
         kind = None if texts not in columns else schema[texts] if schema is not None else table.features[texts]
         listed = isinstance(kind, pl.List | list) or getattr(kind, "_type", "") in ("List", "LargeList", "Sequence")
-        known = (column for column in _IMAGE_ID_COLUMNS if column in columns)
-        needed["image_id"] = next(known, None if listed else "image_id")
+        id_columns = (column for column in _IMAGE_ID_COLUMNS if column in columns)
+        needed["image_id"] = next(id_columns, None if listed else "image_id")
     image, read = needed["image"], [name for option, name in needed.items() if option != "image"]
     for option, name in needed.items():
         if name is not None and name not in columns:
@@ -136,13 +136,13 @@ def _rows(
         if image is None:
             return frame, None, None
         return frame, Path(source).parent, _cells(Path(source).name, image, frame.height)
-    chosen = [
+    selected = [
         name
         for name, feature in table.features.items()  # single numbers, texts and truth values, and what is needed
         if name in read
         or (getattr(feature, "_type", "") in ("Value", "ClassLabel") and getattr(feature, "dtype", "") != "binary")
     ]
-    arrow = table.select_columns(chosen).with_format("arrow")[:]
+    arrow = table.select_columns(selected).with_format("arrow")[:]
     return pl.DataFrame(pl.from_arrow(arrow)), *_in_arrow(table, image)
 
 
@@ -201,9 +201,9 @@ def _in_arrow(table: Any, column: str | None) -> tuple[Path | None, list[str] | 
     if sum(part.num_rows for part in parts) != len(table):
         return None, None
     if len(table):
-        shown, last = table.select_columns([column]).with_format("arrow"), len(table) - 1
+        values, last = table.select_columns([column]).with_format("arrow"), len(table) - 1
         filled = [part[column] for part in parts if part.num_rows]
-        if shown[:1][column][0] != filled[0][0] or shown[last : last + 1][column][0] != filled[-1][-1]:
+        if values[:1][column][0] != filled[0][0] or values[last : last + 1][column][0] != filled[-1][-1]:
             return None, None
     home = Path(os.path.commonpath([path.parent.absolute() for path in paths]))
     files = []

@@ -20,6 +20,7 @@ from crosslens.data.rows import (
     TEXT_COLUMNS,
     Records,
     RowName,
+    as_numbers,
     box_columns,
     box_of,
     caption_table,
@@ -37,7 +38,6 @@ from crosslens.data.rows import (
     split_csv,
     split_lines,
     text_table,
-    typed,
     wrong_width,
 )
 from crosslens.storage import csv_delimiter
@@ -110,7 +110,7 @@ def read_plain(
                     frame = _unescaped(frame, images, image_at)
                     ids = check_ids(frame[image_at].to_list(), "image id", image_row)
                     check_unique(ids, "image", image_row)
-                    free = {name: typed(frame[name]) for name in frame.columns if name not in (image_at, "image")}
+                    free = {name: as_numbers(frame[name]) for name in frame.columns if name not in (image_at, "image")}
                     image_table = text_table(free, image=ids)
             owners = spelled_as(image_table["image"].to_list(), table["image"].to_list())
             check_known(owners, set(image_table["image"]), "image", row_name)
@@ -194,7 +194,7 @@ def _images_in(records: Records, owners: list[str], rows: Sequence[int], image_k
         ids = ids_or_numbers(ids, object_images, "object id", object_rows.row_name, mark="/")
         check_unique(ids, "object", object_rows.row_name)
         boxes = [box_of(row) if row.get("box") is None else row["box"] for row in object_rows.rows]
-        known: dict[str, Any] = {
+        object_columns: dict[str, Any] = {
             "image": object_images,
             "object": ids,
             "name": object_rows.strings("name"),
@@ -202,8 +202,8 @@ def _images_in(records: Records, owners: list[str], rows: Sequence[int], image_k
             **box_columns(boxes, object_rows.row_name),
             "attributes": [[str(word) for word in words] or None for words in object_rows.lists("attributes")],
         }
-        more = object_rows.free((*known, "id", "box"))
-        objects = pl.DataFrame({**known, **more}, schema_overrides=OBJECT_TYPES)
+        more = object_rows.free((*object_columns, "id", "box"))
+        objects = pl.DataFrame({**object_columns, **more}, schema_overrides=OBJECT_TYPES)
     relation_rows, relation_images = nested("relations")
     if relation_images:
         ends = {end: relation_rows.ids(end) for end in ("subject", "object")}
@@ -253,16 +253,16 @@ def read_flickr(captions: str | Path, images: str | Path | None = None) -> Datas
         return dataset
     with reading(images):
         lines, numbers = numbered_lines(images)
-        known, names = set(dataset.image_ids), [line.strip() for line in lines]
+        ids_read, names = set(dataset.image_ids), [line.strip() for line in lines]
         # A name with and without its ending is one photo, listed twice.
         listed = []
         rows = match_ids([without_image_ending(name) for name in names], dataset.image_ids)
         for number, name, row in zip(numbers, names, rows, strict=True):
-            if name not in known and row < 0:
+            if name not in ids_read and row < 0:
                 problem = f"photo {name!r} has no captions in the token file"
                 fix = "check that the list and the token file belong together, or remove this line"
-                raise InputError(problem, row=f"line {number}", expected=f"one of the {len(known)} photos", fix=fix)
-            listed.append(name if name in known else dataset.image_ids[row])
+                raise InputError(problem, row=f"line {number}", expected=f"one of the {len(ids_read)} photos", fix=fix)
+            listed.append(name if name in ids_read else dataset.image_ids[row])
         check_unique(listed, "image", on_lines(numbers))
     return dataset.select(listed)
 
@@ -294,11 +294,11 @@ def read_kaggle_csv(captions: str | Path) -> Dataset:
                 raise wrong_width(row, f"line {line}", expected, "add what is missing, or remove the line")
             # The caption comes last, so whatever follows belongs to it: it was written without quotes.
             row[last:] = [mark.join(row[last:])]
-        named = [name.lower() for name in header]
+        lower = [name.lower() for name in header]
         image_at, number_at = (
-            next((named.index(name) for name in names if name in named), None) for names in (_IMAGE, _NUMBER)
+            next((lower.index(name) for name in names if name in lower), None) for names in (_IMAGE, _NUMBER)
         )
-        if image_at is None or named[-1] not in _TEXT:
+        if image_at is None or lower[-1] not in _TEXT:
             expected = "a header such as image,caption or image_name| comment_number| comment, the caption last"
             options = f"{argument('image_column')} and {argument('text_column')}"
             fix = f"add the header, or read the file as 'plain' with {options}"

@@ -80,7 +80,7 @@ def join_coco(genome: Dataset, captions: str | Path) -> Dataset:
         f"repeat the {COCO_ID} of an earlier image": repeated,
         "captioned images of COCO are not in Visual Genome": len(described) - len(image_of),
     }
-    left_out = "; ".join(f"{count:,} {what}" for what, count in counts.items() if count)
+    left_out = "; ".join(f"{count:,} {reason}" for reason, count in counts.items() if count)
     note = f"{len(image_of):,} images of Visual Genome have captions in COCO"
     note += f". Left out: {left_out}" if left_out else ""
     return replace(shared, card=replace(genome.card, notes=note))
@@ -110,7 +110,7 @@ def read_visual_genome(
     images = _images(folder)
     captions = _regions(folder, images, skip_empty) if coco_captions is None else no_captions()
     gathered = _Objects()
-    known = set(images["image"])
+    image_ids = set(images["image"])
     steps: tuple[tuple[bool, str, Callable[[Records, list[str]], Any]], ...] = (
         (objects, "objects", gathered.add),
         (objects, "attributes", gathered.describe),
@@ -121,7 +121,7 @@ def read_visual_genome(
             with reading(file):
                 groups = Records.of(read_json(file), "image", f'[{{"image_id", "{key}": [ … ]}}]')
                 ids = groups.ids("image_id")
-                check_known(ids, known, "image", groups.row_name)
+                check_known(ids, image_ids, "image", groups.row_name)
                 records, owners = groups.nested(key, key.removesuffix("s"))
                 enter(records, [ids[owner] for owner in owners])
     table = None

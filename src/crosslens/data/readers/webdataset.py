@@ -107,7 +107,7 @@ def _braces(pattern: str) -> Iterator[str]:
         yield from _braces(f"{pattern[: span.start()]}{number:0{len(span[1])}d}{pattern[span.end() :]}")
 
 
-def _read_shard(shard: Path, shown: str, text_key: str | None) -> list[_Sample]:
+def _read_shard(shard: Path, label: str, text_key: str | None) -> list[_Sample]:
     samples: dict[str, _Sample] = {}
     texts: dict[str, str] = {}
     for name, content in _members(shard):
@@ -119,7 +119,7 @@ def _read_shard(shard: Path, shown: str, text_key: str | None) -> list[_Sample]:
             if sample.file:
                 fix = "give it a key of its own, or remove it"
                 raise InputError(f"a second image for the key {key!r}", row=name, expected="one image per key", fix=fix)
-            sample.file = f"{shown}{MEMBER_SEPARATOR}{name}"
+            sample.file = f"{label}{MEMBER_SEPARATOR}{name}"
         elif ending in ("txt", "json"):
             with _inside(name):
                 if ending == "txt":

@@ -192,18 +192,18 @@ def _object(row: Row, *keys: str) -> Row:
 def _relationships(objects: Rows, relations: Rows, numbers: Iterator[int], image: Row) -> list[Row]:
     """Relations with both of their objects written out."""
     related = relations.get(image["image"], [])
-    known = {row["object"]: row for row in objects.get(image["image"], [])} if related else {}
+    by_id = {row["object"]: row for row in objects.get(image["image"], [])} if related else {}
     entries = []
     for row in related:
         ends = {}
         for end in ("subject", "object"):
-            if row[end] not in known:
+            if row[end] not in by_id:
                 raise InputError(
                     f"a relation of image {row['image']!r} has the {end} {row[end]!r}, which is no object of the image",
                     expected="relations between objects of one image",
                     fix="add the object, or remove the relation",
                 )
-            ends[end] = _object(known[row[end]])
+            ends[end] = _object(by_id[row[end]])
         entries.append({"relationship_id": next(numbers), "predicate": row["predicate"], **ends})
     return entries
 

@@ -41,7 +41,7 @@ from crosslens.core import (
     UnknownNameError,
     UsageError,
 )
-from crosslens.data import existing_file, load_dataset, read_table, typed
+from crosslens.data import as_numbers, existing_file, load_dataset, read_table
 from crosslens.explanations import CAUSES, Overview, cause_column
 from crosslens.metrics import (
     RSUM_CUTOFFS,
@@ -138,7 +138,7 @@ def read_columns(path: str | Path) -> ColumnTable:
         )
     if not table.height:
         raise InputError("the table has no rows", file=path, expected="at least one row", fix="check the path")
-    table = table.with_columns(pl.col(key).cast(pl.String), *(typed(table[name]) for name in names))
+    table = table.with_columns(pl.col(key).cast(pl.String), *(as_numbers(table[name]) for name in names))
     if table[key].n_unique() < table.height:
         table = table.group_by(key, maintain_order=True).agg(
             pl.col(name).drop_nulls().unique(maintain_order=True) for name in names

@@ -14,7 +14,7 @@ import polars as pl
 from crosslens.analyze import DIFFICULTY, Categories, classification_pairs, read_difficulty
 from crosslens.build import candidate_captions, candidate_dataset, is_imp_folder
 from crosslens.core import ConflictError, CrosslensError, InputError, MissingExtraError, UsageError, argument, reading
-from crosslens.data import RowName, existing_file, format_suffix, read_records, read_table, typed
+from crosslens.data import RowName, as_numbers, existing_file, format_suffix, read_records, read_table
 from crosslens.engine import Progress
 from crosslens.explanations import dataset_of_run, explain_run, failed_queries, ranking_of
 from crosslens.storage import is_finite_number, random_stream, read_json_file
@@ -247,7 +247,7 @@ def _table(path: str | Path) -> tuple[pl.DataFrame, RowName]:
         return pl.DataFrame(columns, strict=False), records.row_name
     frame, row_name = read_table(path)
     ids = (*_OWN, *FAILURE_COLUMNS, "suggested_image")
-    return frame.with_columns(typed(frame[name]) for name in frame.columns if name not in ids), row_name
+    return frame.with_columns(as_numbers(frame[name]) for name in frame.columns if name not in ids), row_name
 
 
 TRUE_IMAGE = "True image"
