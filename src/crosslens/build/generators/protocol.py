@@ -229,15 +229,15 @@ def _read(file: Path) -> tuple[str, ...]:
 
 
 class AnswerSource:
-    """A generator's answers in batches; with ``texts`` (answers by key, from a decision log) it is never used.
+    """A generator's answers in batches; with ``known`` (answers by key, from a decision log) it is never used.
 
     :class:`Recorded` keeps answers while a build runs.
     """
 
     def __init__(
-        self, generator: Generator, texts: Mapping[str, tuple[str, ...]] | None = None, progress: Progress | None = None
+        self, generator: Generator, known: Mapping[str, tuple[str, ...]] | None = None, progress: Progress | None = None
     ) -> None:
-        self.generator, self._texts, self._progress = generator, texts, shown_progress(progress)
+        self.generator, self._known, self._progress = generator, known, shown_progress(progress)
 
     def key(self, request: Request) -> str:
         parts = (self.generator.name, self.generator.revision, request.key(picture=self.generator.sees_pictures))
@@ -245,15 +245,15 @@ class AnswerSource:
 
     def __call__(self, requests: Sequence[Request], label: str) -> list[tuple[str, tuple[str, ...]]]:
         keys = [self.key(request) for request in requests]
-        if self._texts is not None:
+        if self._known is not None:
             for key, request in zip(keys, requests, strict=True):
-                if key not in self._texts:
+                if key not in self._known:
                     raise InputError(
                         f"the log has no answer to a request for image {request.image!r} ({request.purpose})",
                         expected="the candidates, encoders and settings of the first build",
                         fix=f"pass the same candidates; or build anew, without {argument('repeat')}",
                     )
-            return [(key, self._texts[key]) for key in keys]
+            return [(key, self._known[key]) for key in keys]
         texts: list[tuple[str, ...]] = []
         with stage(self._progress, label, len(requests)):
             for start in range(0, len(requests), _BATCH):
