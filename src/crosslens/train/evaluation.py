@@ -72,8 +72,8 @@ def score_features(
         for columns in caption_blocks:
             encoded = model.encode_captions(captions.batch(columns, device))
             for rows, encoded_images in images:
-                for lines, chosen, scores in scores_in_blocks(model, encoded_images, encoded, largest):
-                    out[np.ix_(np.arange(rows.start, rows.stop)[lines], columns[chosen])] = scores
+                for lines, places, scores in scores_in_blocks(model, encoded_images, encoded, largest):
+                    out[np.ix_(np.arange(rows.start, rows.stop)[lines], columns[places])] = scores
             progress.advance(len(columns))
     return out
 
@@ -101,9 +101,9 @@ def scores_in_blocks(
     pairs = max(1, largest // (numbers_per_pair(images, captions) if numbers_per_pair else 1))
     rows_at_once = min(_count(images), max(1, math.isqrt(pairs)))
     for columns in _slices(_count(captions), max(1, pairs // rows_at_once)):
-        chosen = _rows(captions, columns)
+        encoded = _rows(captions, columns)
         for rows in _slices(_count(images), rows_at_once):
-            scores: Array = model.scores(_rows(images, rows), chosen).float().cpu().numpy()
+            scores: Array = model.scores(_rows(images, rows), encoded).float().cpu().numpy()
             yield rows, columns, scores
 
 
@@ -135,11 +135,11 @@ class TrainingMetrics:
 
     def __init__(self, settings: TrainingSettings) -> None:
         self.test = f"{TEST_METRICS} {settings.test_metrics}"
-        chosen, self._test = parse_metrics(settings.metric), parse_metrics(self.test)
-        if len(chosen) != 1:
+        metric, self._test = parse_metrics(settings.metric), parse_metrics(self.test)
+        if len(metric) != 1:
             problem = f"metric is {settings.metric!r}"
             raise UsageError(problem, fix="name one metric, such as Rsum", option="metric")
-        check_metrics([*chosen, *self._test])
+        check_metrics([*metric, *self._test])
 
     def are_in(self, figures: Mapping[str, float]) -> bool:
         """Whether all figures of the test split are there."""
@@ -165,11 +165,11 @@ class SplitMetrics:
     def run(self, name: str, scores: Array) -> Run:
         """A run with values per query, intervals over images, and the rankings behind them."""
         rankings, dataset = self._rankings(scores), self._dataset
-        about = {
+        facts = {
             "name": dataset.name, "fingerprint": dataset.fingerprint, "images": len(dataset.image_ids),
             "captions": len(dataset.texts),
         }  # fmt: skip
-        return Run(name, self._values(rankings, intervals=True), rankings, provenance={"dataset": about})
+        return Run(name, self._values(rankings, intervals=True), rankings, provenance={"dataset": facts})
 
     def _rankings(self, scores: Array) -> dict[str, Ranking]:
         cutoffs = (request.spec.cutoff or 0 for request in self.requests)
@@ -178,12 +178,12 @@ class SplitMetrics:
 
     def _values(self, rankings: dict[str, Ranking], *, intervals: bool) -> dict[str, MetricValues]:
         if self._gains is None:
-            deepest, given = ideal_depth(self.requests, self._judged), self._dataset
+            deepest, dataset = ideal_depth(self.requests, self._judged), self._dataset
             self._gains = {}
             for phi in option_values(self.requests, "φ"):
-                matrix = relevance_matrix(given, phi, threads=self._threads, progress=self._progress)
+                matrix = relevance_matrix(dataset, phi, threads=self._threads, progress=self._progress)
                 self._gains[phi] = GainMatrix(
-                    matrix, image_of=given.caption_image, deepest=deepest, threads=self._threads
+                    matrix, image_of=dataset.caption_image, deepest=deepest, threads=self._threads
                 )
         without_intervals: dict[str, Any] = {} if intervals else {"resamples": 0}
         images = np.asarray(self._dataset.caption_image)

@@ -290,8 +290,8 @@ def embeddings(
     test: the dataset to report
     encoder: what encodes new pictures, where that is not the name that the embeddings have (a model that was moved)
     """
-    named = dict(zip(_SPLITS, (train, validation, test), strict=True))
-    return TrainingData(*(_split(folder, name, entry) for name, entry in named.items()))
+    sources = dict(zip(_SPLITS, (train, validation, test), strict=True))
+    return TrainingData(*(_split(folder, name, entry) for name, entry in sources.items()))
 
 
 def _split(folder: Path, name: str, entry: Any) -> Split:

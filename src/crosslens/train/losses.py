@@ -119,11 +119,11 @@ def named_losses() -> dict[str, Losses]:
 
 def losses_called(name: str) -> Losses:
     """What a name such as ``sam-random`` stands for; of any other loss kind, that loss with its default settings."""
-    named = named_losses()
-    if name in named:
-        return named[name]
+    by_name = named_losses()
+    if name in by_name:
+        return by_name[name]
     if name not in LOSSES:
-        raise UnknownNameError("loss", name, {*named, *LOSSES.names(), AS_IN_RECIPE})
+        raise UnknownNameError("loss", name, {*by_name, *LOSSES.names(), AS_IN_RECIPE})
     return ({"kind": name},)
 
 
@@ -235,10 +235,10 @@ def released_margin(*, sampling: str = RANDOM, tau: float = 3.0) -> Loss:
         matching = batch.scores.diagonal()
         rows = torch.arange(len(matching), device=matching.device)
         to_own_caption, to_own_image = batch.scores - matching[:, None], batch.scores - matching[None, :]
-        chosen = sampling
+        choice = sampling
         if sampling == MIXED:
-            chosen = HARD if float(torch.rand((), generator=batch.generator)) < 0.5 else RANDOM
-        first, second = (choose_column(part, chosen, batch.generator) for part in (to_own_caption, to_own_image))
+            choice = HARD if float(torch.rand((), generator=batch.generator)) < 0.5 else RANDOM
+        first, second = (choose_column(part, choice, batch.generator) for part in (to_own_caption, to_own_image))
         base = batch.phi(rows, rows)
         first_margin = ((base - batch.phi(rows, second)) / tau).clamp(max=1)
         second_margin = ((base - batch.phi(rows, first)) / tau).clamp(max=1)

@@ -28,8 +28,8 @@ def call_registered(entry: Entry[Any], settings: Mapping[str, Any], *leading: An
     Keywords without a default are not a recipe's to set: a caller that has them passes them among the settings.
     """
     required = {name for name, option in _keywords(entry.value).items() if option.default is option.empty}
-    own = {name: settings[name] for name in settings if name not in required}
-    check_settings(entry, own, table=table, source=source)
+    of_recipe = {name: settings[name] for name in settings if name not in required}
+    check_settings(entry, of_recipe, table=table, source=source)
     with naming_recipe(entry, table, source):
         return entry.value(*leading, **settings)
 
@@ -52,10 +52,10 @@ def settings_of(function: Callable[..., Any]) -> list[inspect.Parameter]:
 def _keywords(function: Callable[..., Any]) -> dict[str, inspect.Parameter]:
     """Its own, and of a class that passes ``**`` others on, those of the class that it extends."""
     parameters = inspect.signature(function).parameters
-    own = {name: option for name, option in parameters.items() if option.kind is option.KEYWORD_ONLY}
+    keywords = {name: option for name, option in parameters.items() if option.kind is option.KEYWORD_ONLY}
     if isinstance(function, type) and any(option.kind is option.VAR_KEYWORD for option in parameters.values()):
-        return own | _keywords(function.__mro__[1])
-    return own
+        return keywords | _keywords(function.__mro__[1])
+    return keywords
 
 
 def declared_settings(entry: Entry[Any]) -> dict[str, str]:
@@ -65,13 +65,13 @@ def declared_settings(entry: Entry[Any]) -> dict[str, str]:
 
 def check_settings(entry: Entry[Any], settings: Mapping[str, Any], *, table: str, source: str) -> None:
     """Raise unless all settings of a recipe's table exist and have the right type."""
-    known = declared_settings(entry)
+    declared = declared_settings(entry)
     for name, value in settings.items():
         try:
-            if name not in known:
-                fix = f"choose from {', '.join(sorted(known))}" if known else "remove it: there are none"
+            if name not in declared:
+                fix = f"choose from {', '.join(sorted(declared))}" if declared else "remove it: there are none"
                 raise InputError(f"{table} {entry.name} has no setting {name!r}", file=source, fix=fix)
-            check_type(f"{name} of {table} {entry.name}", value, known[name], source)
+            check_type(f"{name} of {table} {entry.name}", value, declared[name], source)
         except InputError as error:
             error.row = _line(source, table, name)
             raise
@@ -156,10 +156,10 @@ def read_recipe_file(name: str | Path, folder: Path = Path(), above: tuple[str, 
     if is_file:
         text = read_text(path)
     else:
-        known = _packaged()
-        if name not in known:
-            raise UnknownNameError("recipe", name, list(known))
-        text = known[name].read_text("utf-8")
+        packaged = _packaged()
+        if name not in packaged:
+            raise UnknownNameError("recipe", name, list(packaged))
+        text = packaged[name].read_text("utf-8")
     file = SettingsFile.parse(text, source)
     content = {key: value for key, value in file.content.items() if key != BASE}
     if BASE not in file.content:
@@ -179,10 +179,10 @@ def read_recipe_file(name: str | Path, folder: Path = Path(), above: tuple[str, 
     return replace(file, content=merged(below, _with_losses_of(below.get("loss"), content, file)))
 
 
-def merged(base: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
+def merged(base: Mapping[str, Any], entries: Mapping[str, Any]) -> dict[str, Any]:
     """A recipe's entries over those of its base: tables entry by entry, unless they name another kind; losses anew."""
     content = {key: value for key, value in base.items() if key not in ("about", "published")}
-    for key, value in own.items():
+    for key, value in entries.items():
         below: Any = content.get(key)
         tables = key != "loss" and isinstance(value, dict) and isinstance(below, dict)
         extends = tables and ("kind" not in value or value["kind"] == below.get("kind"))
@@ -420,17 +420,17 @@ class RecipeGroup:
 
 def recipe_groups(words: str = "") -> list[RecipeGroup]:
     """The packaged recipes whose name, description or published rows have words that begin with all of these."""
-    chosen = []
+    recipes = []
     for recipe in map(load_training_recipe, recipe_names()):
         rows = (f"{row.table} {row.row}" for row in recipe.published)
         described = " ".join([recipe.name, recipe.about, *rows]).lower()
         # A word begins like that: vse is in flickr8k-vse-sum, not in cvse.
         if all(re.search(rf"(?<!\w){re.escape(word)}", described) for word in words.lower().split()):
-            chosen.append(recipe)
-    if not chosen:
+            recipes.append(recipe)
+    if not recipes:
         raise UsageError(f"no recipe is described by {words!r}", fix="use fewer words, such as f30k or sam")
     groups: dict[str, list[TrainingRecipe]] = {title: [] for title in TITLES.values()}
-    for recipe in chosen:
+    for recipe in recipes:
         groups.setdefault(TITLES.get(recipe.name.partition("-")[0], "Others"), []).append(recipe)
     return [RecipeGroup(title, tuple(members)) for title, members in groups.items() if members]
 

@@ -91,9 +91,9 @@ def _charts(card: Mapping[str, Any]) -> Iterator[Lines]:
     data, settings = card["training"], card["identity"]["settings"]
     steps = tuple(float(row["step"]) for row in history)
 
-    def line(title: str, figures: Iterator[Figure], about: str = "", marked: int | None = None) -> Lines:
+    def line(title: str, figures: Iterator[Figure], note: str = "", marked: int | None = None) -> Lines:
         return Lines(
-            title=title, about=about, across=steps, series=(Series(title, tuple(figures)),), axis="step", marked=marked
+            title=title, about=note, across=steps, series=(Series(title, tuple(figures)),), axis="step", marked=marked
         )
 
     facts = (
@@ -116,16 +116,16 @@ def recipe_text(identity: Mapping[str, Any]) -> str:
     """What decides about a training, as the TOML file that repeats it."""
     tables = {"data": {"kind": identity["layout"], **identity["data"]},
               "model": {"kind": identity["model"], **identity["model_settings"]}}  # fmt: skip
-    known = ("layout", "data", "model", "model_settings", "losses", "settings")
-    entries = {name: value for name, value in identity.items() if name not in known}
+    separate = ("layout", "data", "model", "model_settings", "losses", "settings")
+    entries = {name: value for name, value in identity.items() if name not in separate}
     parts = [_entries(entries), *(f"[{name}]\n{_entries(table)}" for name, table in tables.items())]
     parts += [f"[[loss]]\n{_entries(entry)}" for entry in identity["losses"]]
     return "\n\n".join([*parts, f"[training]\n{_entries(identity['settings'])}"]) + "\n"
 
 
 def _entries(table: Mapping[str, Any]) -> str:
-    given = {name: value for name, value in table.items() if value not in (None, "")}
-    return "\n".join(f"{name} = {json.dumps(value, ensure_ascii=False)}" for name, value in given.items())
+    nonempty = {name: value for name, value in table.items() if value not in (None, "")}
+    return "\n".join(f"{name} = {json.dumps(value, ensure_ascii=False)}" for name, value in nonempty.items())
 
 
 CHECKPOINT = "checkpoint.safetensors"

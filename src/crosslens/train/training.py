@@ -47,7 +47,7 @@ def build_optimizer(model: Any, settings: TrainingSettings) -> Any:
     """
     import torch
 
-    factors, named = {"image": settings.image_rate, "text": settings.text_rate}, dict[str, list[Any]]()
+    factors, by_group = {"image": settings.image_rate, "text": settings.text_rate}, dict[str, list[Any]]()
     differ = set(factors.values()) != {1.0}
     if differ and not hasattr(model, "rate_groups"):
         raise CrosslensError(
@@ -56,17 +56,17 @@ def build_optimizer(model: Any, settings: TrainingSettings) -> Any:
             fix="leave both at 1, or give the model a method rate_groups", code="no-rate-groups",
         )  # fmt: skip
     if differ:  # else models need not name groups
-        named = {name: _trainable(parameters) for name, parameters in model.rate_groups().items()}
-    unknown = named.keys() - factors.keys()
-    taken = [id(parameter) for parameters in named.values() for parameter in parameters]
-    if unknown or len(taken) > len(set(taken)):
+        by_group = {name: _trainable(parameters) for name, parameters in model.rate_groups().items()}
+    unknown = by_group.keys() - factors.keys()
+    grouped_ids = [id(parameter) for parameters in by_group.values() for parameter in parameters]
+    if unknown or len(grouped_ids) > len(set(grouped_ids)):
         problem = f"a group {min(unknown)!r}" if unknown else "a parameter in two groups"
         raise CrosslensError(
             f"rate_groups of {type(model).__name__} has {problem}",
             fix="return the groups image and text, each parameter in one at most", code="no-rate-groups",
         )  # fmt: skip
-    rest = [parameter for parameter in _trainable(model.parameters()) if id(parameter) not in set(taken)]
-    groups = [{"params": parameters, _FACTOR: factors[name]} for name, parameters in named.items()]
+    rest = [parameter for parameter in _trainable(model.parameters()) if id(parameter) not in set(grouped_ids)]
+    groups = [{"params": parameters, _FACTOR: factors[name]} for name, parameters in by_group.items()]
     groups = [group for group in (*groups, {"params": rest, _FACTOR: 1.0}) if group["params"]]
     kind = torch.optim.Adam if settings.optimizer == "adam" else torch.optim.AdamW
     return kind(groups, lr=settings.learning_rate, weight_decay=settings.weight_decay)

@@ -73,21 +73,21 @@ def target_names(module: nn.Module, targets: str = "") -> list[str]:
 
     Those inside torch's own attention are left out: it reads their weights past any adapter.
     """
-    wanted = tuple(part.strip() for part in targets.split(",") if part.strip()) or _ATTENTION
+    suffixes = tuple(part.strip() for part in targets.split(",") if part.strip()) or _ATTENTION
     inside = [f"{name}." for name, part in module.named_modules() if isinstance(part, nn.MultiheadAttention)]
     linear = [name for name, part in module.named_modules() if isinstance(part, nn.Linear)]
-    chosen = [
+    names = [
         name
         for name in linear
-        if any(f".{name}".endswith(f".{end}") for end in wanted) and not name.startswith(tuple(inside))
+        if any(f".{name}".endswith(f".{end}") for end in suffixes) and not name.startswith(tuple(inside))
     ]
-    if not chosen:
+    if not names:
         ends = sorted({name.rpartition(".")[2] for name in linear})
         raise UsageError(
-            f"no linear map of the model is called {' or '.join(wanted[:4])}",
+            f"no linear map of the model is called {' or '.join(suffixes[:4])}",
             fix=f"name some in lora_targets: {', '.join(ends[:12]) or 'there are none'}", option="lora_targets",
         )  # fmt: skip
-    return chosen
+    return names
 
 
 def keep_by_reference(module: Any) -> None:
@@ -130,9 +130,9 @@ class AdaptedEncoder(nn.Module):
 
     def rate_groups(self) -> dict[str, list[nn.Parameter]]:
         """Adapters and projections of each tower, by the names of its modules."""
-        named = [(name, weight) for name, weight in self.encoder.named_parameters() if weight.requires_grad]
+        trainable = [(name, weight) for name, weight in self.encoder.named_parameters() if weight.requires_grad]
         return {
-            group: [weight for name, weight in named if name.startswith(starts)]
+            group: [weight for name, weight in trainable if name.startswith(starts)]
             for group, starts in (("image", ("vision", "visual", "image")), ("text", ("text",)))
         }
 
@@ -203,8 +203,8 @@ class DualEncoder(CosineScores, AdaptedEncoder):
             raise UsageError("dual-encoder reads pictures", fix='train it on pictures: [data] kind = "images"')
         super().__init__(shape, AdapterSettings(lora_rank, lora_alpha, lora_dropout, lora_targets), projection)
         if not any(weight.requires_grad for weight in self.parameters()):
-            what = "a lora_rank of 0" + (", and the encoder has no projections" if projection else " and no projection")
-            raise UsageError(f"nothing to train: {what}", fix="set lora_rank to 1 or more", option="lora_rank")
+            why = "a lora_rank of 0" + (", and the encoder has no projections" if projection else " and no projection")
+            raise UsageError(f"nothing to train: {why}", fix="set lora_rank to 1 or more", option="lora_rank")
 
     def encode_images(self, images: ImageBatch) -> Tensor:
         return normalize(self.read_images(images).vectors, dim=-1)

@@ -154,8 +154,8 @@ class CosineScores(SharedSettings):
     """A model with one unit vector per item, or a tuple that begins with it; the cosine is the score."""
 
     def scores(self, images: Any, captions: Any) -> Tensor:
-        left, right = (encoding[0] if isinstance(encoding, tuple) else encoding for encoding in (images, captions))
-        return left @ right.T
+        rows, columns = (encoding[0] if isinstance(encoding, tuple) else encoding for encoding in (images, captions))
+        return rows @ columns.T
 
 
 MODELS: Registry[Callable[..., Any]] = Registry("trainable model", "trainable_models", ("crosslens.train.models",))

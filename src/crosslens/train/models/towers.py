@@ -261,11 +261,11 @@ def text_tower(
 ) -> Any:
     """A tower that turns a batch of captions into B×dimension."""
     check_choice("text", kind, (GRU, TRANSFORMER, SENTENCE, ENCODER))
-    named = bool(shape.text or shape.encoder)
-    if (kind in (SENTENCE, ENCODER)) != named:
+    has_text_model = bool(shape.text or shape.encoder)
+    if (kind in (SENTENCE, ENCODER)) != has_text_model:
         other = f"remove it, or choose text = {SENTENCE!r} or {ENCODER!r}"
-        fix = other if named else 'name one: text_model = "KIND:SOURCE"'
-        problem = f"text is {kind!r} and the recipe names {'a' if named else 'no'} text_model"
+        fix = other if has_text_model else 'name one: text_model = "KIND:SOURCE"'
+        problem = f"text is {kind!r} and the recipe names {'a' if has_text_model else 'no'} text_model"
         raise UsageError(problem, fix=fix, option="text")
     if kind == GRU:
         return GruText(shape, dimension, word_dimension, both)

@@ -186,8 +186,8 @@ def concept_graph(texts: Sequence[str], *, concepts: int = 300) -> dict[str, Any
         for row, text in enumerate(part):
             occurs[row, [row_of[word] for word in words_of(text) if word in row_of]] = 1
         together += occurs.T @ occurs
-    given = together / np.diag(together)[:, None]
-    edges = SCALE ** (given - SHIFT) - SCALE**-SHIFT >= THRESHOLD
+    shares = together / np.diag(together)[:, None]
+    edges = SCALE ** (shares - SHIFT) - SCALE**-SHIFT >= THRESHOLD
     np.fill_diagonal(edges, False)  # a concept is its own neighbour without saying
     return {"concept_numbers": [number for number, _ in numbers], "concept_edges": np.argwhere(edges).tolist()}
 
@@ -281,9 +281,9 @@ class Cvse(CosineScores, nn.Module):
         assert captions.lengths is not None
         instance = self.caption_pool(self.words(captions), captions.lengths.to(captions.words.device))
         concepts = self._concepts()
-        named = torch.zeros(len(instance), len(concepts) + 1, device=instance.device, dtype=instance.dtype)
-        named.scatter_(1, self.column_of[captions.words], 1)
-        by_label = (self.concept_scale * named[:, :-1]).softmax(dim=1)
+        mentions = torch.zeros(len(instance), len(concepts) + 1, device=instance.device, dtype=instance.dtype)
+        mentions.scatter_(1, self.column_of[captions.words], 1)
+        by_label = (self.concept_scale * mentions[:, :-1]).softmax(dim=1)
         by_vector = (self.concept_scale * self.caption_concepts(instance) @ concepts.T).softmax(dim=1)
         weights = self.label_share * by_label + (1 - self.label_share) * by_vector
         return self._fused(instance, concepts, weights.clamp(min=1e-12).log())

@@ -76,8 +76,8 @@ class Scan(SharedSettings, nn.Module):
         words, lengths = captions
 
         def scores_of(rows: Tensor, length: int) -> Tensor:
-            by_words, chosen = self.direction == TEXT_TO_IMAGE, words[rows, :length]
-            queries, contexts = (chosen, images) if by_words else (images, chosen)
+            by_words, of_length = self.direction == TEXT_TO_IMAGE, words[rows, :length]
+            queries, contexts = (of_length, images) if by_words else (images, of_length)
             cosines, attention = cross_attention(queries, contexts, self.attention_scale)
             # The attended vector Σ a_r v_r itself, of d numbers for every pair of parts, is not made: its inner product
             # with the part is Σ a_r cos_r, its squared length aᵀ G a with G the inner products of the context's parts.

@@ -25,8 +25,8 @@ def trained_state(model: Any) -> dict[str, Any]:
 
 def load_trained_state(model: Any, state: Mapping[str, Any]) -> None:
     """Put a state of :func:`trained_state` back; whatever does not fit raises a ``RuntimeError``, as torch does."""
-    known = {name: tensor for name, tensor in state.items() if hasattr(model, LOSS) or not name.startswith(f"{LOSS}.")}
-    missing, unexpected = model.load_state_dict(known, strict=False)
+    loaded = {name: tensor for name, tensor in state.items() if hasattr(model, LOSS) or not name.startswith(f"{LOSS}.")}
+    missing, unexpected = model.load_state_dict(loaded, strict=False)
     wrong = {*missing, *unexpected} - _by_reference(model)
     if wrong:
         raise RuntimeError(f"{len(wrong)} weights are missing or unknown, such as {min(wrong)}")

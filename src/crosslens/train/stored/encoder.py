@@ -41,12 +41,12 @@ def _load(source: str, options: EncodeOptions) -> TrainedModel:
     from crosslens.train.stored.models import TrainedModel
 
     path, _, query = source.partition("?")
-    named = dict(part.partition("=")[::2] for part in query.split("&") if part)
-    for name, value in named.items():
+    options_of_path = dict(part.partition("=")[::2] for part in query.split("&") if part)
+    for name, value in options_of_path.items():
         if name not in _OPTIONS or not value:
             problem = f"the model path:{path} has no option {name!r}" if value else f"{name} in path:{source} is empty"
-            raise UsageError(problem, fix=f"known: {', '.join(f'{known}=…' for known in _OPTIONS)}")
-    return TrainedModel(Path(path).expanduser(), named, options)
+            raise UsageError(problem, fix=f"known: {', '.join(f'{option}=…' for option in _OPTIONS)}")
+    return TrainedModel(Path(path).expanduser(), options_of_path, options)
 
 
 def _as_scorer(model: TrainedModel) -> TrainedScorer:

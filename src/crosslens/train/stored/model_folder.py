@@ -55,13 +55,13 @@ def card_text(card: Mapping[str, Any]) -> str:
     rows = card["history"]
     best = [row["step"] == card["best_step"] for row in rows]
     step = -(-len(rows) // _MOST_ROWS)
-    shown = [n for n in range(len(rows)) if n % step == 0 or best[n] or n == len(rows) - 1]
+    numbers = [n for n in range(len(rows)) if n % step == 0 or best[n] or n == len(rows) - 1]
     history = [
         (
             f"{rows[n]['epoch']:g}", f"{rows[n]['step']:,}", f"{rows[n]['loss']:.4f}",
             format_figure(metric, rows[n]["value"]) + (" (best)" if best[n] else ""),
         )
-        for n in shown
+        for n in numbers
     ]  # fmt: skip
     sections = [
         f"# {markdown_text(str(card['recipe']))}",
@@ -101,8 +101,8 @@ def _facts(card: Mapping[str, Any]) -> list[tuple[str, str]]:
     rows += [("note", note) for note in card.get("notes", ())]
     if features := card.get("features"):
         options = {key: value for key, value in features["options"].items() if isinstance(value, str | int | float)}
-        made = [f"made by {features['encoder']}"] if features.get("encoder") else []
-        rows.append(("features", ", ".join([str(features["layout"]), *_written(options), *made])))
+        maker = [f"made by {features['encoder']}"] if features.get("encoder") else []
+        rows.append(("features", ", ".join([str(features["layout"]), *_written(options), *maker])))
     return rows
 
 
@@ -116,8 +116,8 @@ def _images(card: Mapping[str, Any]) -> str:
         return "Images are read as pictures."
     if features.get("layout") == "embeddings":
         return "Images are read as pictures, through the encoder that made the features."
-    known = " The folder it was trained from is found by itself while both stay where they are." if features else ""
-    return "Images are looked up by their ids in a folder of features: `path:FOLDER?features=FEATURES`." + known
+    place = " The folder it was trained from is found by itself while both stay where they are." if features else ""
+    return "Images are looked up by their ids in a folder of features: `path:FOLDER?features=FEATURES`." + place
 
 
 def _table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

@@ -62,8 +62,8 @@ class FeatureFolder:
                 fix="name a folder that has them: path:MODEL?features=FOLDER", code="unknown-id",
                 subject=image_ids[missing[0]],
             )  # fmt: skip
-        chosen = (owners[row] for row in rows)
-        return [tuple(array[row] for array in features.arrays().values()) for features, row in chosen]
+        places = (owners[row] for row in rows)
+        return [tuple(array[row] for array in features.arrays().values()) for features, row in places]
 
     @cached_property
     def _index(self) -> tuple[list[str], list[tuple[ImageFeatures, int]]]:
@@ -81,8 +81,8 @@ class FeatureFolder:
             if self.split and self.split not in splits:
                 problem, fix = f"{self.folder} has no split {self.split!r}", f"choose from {', '.join(splits)}"
                 raise UsageError(problem, fix=fix, option="split")
-            chosen = [splits[self.split]] if self.split else splits.values()
-            parts = [(split.dataset.image_ids, split.features) for split in chosen]
+            searched = [splits[self.split]] if self.split else splits.values()
+            parts = [(split.dataset.image_ids, split.features) for split in searched]
         where: dict[str, tuple[ImageFeatures, int]] = {}
         expected = input_shapes(self.shape)
         for ids, features in parts:
@@ -171,14 +171,14 @@ class PictureEncodings(PixelReader):
 class TrainedModel:
     """A stored model on its device, with all that it needs to read images and captions."""
 
-    def __init__(self, folder: Path, named: Mapping[str, str], options: EncodeOptions) -> None:
+    def __init__(self, folder: Path, queried: Mapping[str, str], options: EncodeOptions) -> None:
         self.name = name_of("path", str(folder))
-        loaded = load_model(folder, encoder=named.get("encoder", ""))
+        loaded = load_model(folder, encoder=queried.get("encoder", ""))
         compute = Compute(options, "a trained model")
         self.device, self._type, self._torch = compute.device, compute.dtype, compute.torch
         self.model = loaded.model.to(self.device)
         self.shape, self.vocabulary, card = loaded.shape, loaded.vocabulary, loaded.card
-        self.has_vectors = "with" not in named and bool(MODELS[card["identity"]["model"]].details.get("vectors"))
+        self.has_vectors = "with" not in queried and bool(MODELS[card["identity"]["model"]].details.get("vectors"))
         self._pretrained = Pretrained(self.shape.encoder, options) if self.shape.encoder else None
         with named_by(folder / HEADER_FILE):
             self._sentences = None
@@ -186,23 +186,23 @@ class TrainedModel:
                 self._sentences = load_encoder(text_model, options)  # frozen, as the model was trained with it
                 require_modality(self._sentences, TEXTS)
                 _require_revision(self._sentences, str(card.get("text_revision", "")), folder)
-            self.pixels = self._pixel_reader(loaded, folder, named, options)
+            self.pixels = self._pixel_reader(loaded, folder, queried, options)
         self.features = None
-        stored, place = card.get("features", {}), named.get("features")
+        stored, place = card.get("features", {}), queried.get("features")
         if self.pixels is None and (place is not None or stored):  # where it is named, or where the model was trained
             path = folder / str(stored.get("folder", "")) if place is None else Path(place).expanduser()
             layout, further = str(stored.get("layout", "")), dict(stored.get("options", {}))
-            split = named.get("split", "")
+            split = queried.get("split", "")
             self.features = FeatureFolder(self.name, path.resolve(), layout, further, self.shape, split)
         others = {"text": self._sentences, "pixels": self.pixels}
         revisions = {name: encoder.revision for name, encoder in others.items() if encoder is not None}
         # Without one of them nobody knows whether vectors are still the same, and nothing is cached.
-        known = all(revisions.values())
-        self.revision = fingerprint("path", {"model": loaded.revision, **revisions}) if known else ""
+        all_revisions = all(revisions.values())
+        self.revision = fingerprint("path", {"model": loaded.revision, **revisions}) if all_revisions else ""
         self._other: TrainedModel | None = None
-        if "with" in named:  # the scores are the mean of both, which are given the same features of images
-            rest = {name: value for name, value in named.items() if name != "with"}
-            other = self._other = TrainedModel(Path(named["with"]).expanduser(), rest, options)
+        if "with" in queried:  # the scores are the mean of both, which are given the same features of images
+            rest = {name: value for name, value in queried.items() if name != "with"}
+            other = self._other = TrainedModel(Path(queried["with"]).expanduser(), rest, options)
             inputs = [(input_shapes(part.shape), part.pixels and part.pixels.revision) for part in (self, other)]
             if inputs[0] != inputs[1] or not inputs[0][0]:
                 raise UsageError(

@@ -51,9 +51,9 @@ class Variable:
 def read_variables(words: Sequence[str] | Mapping[str, Sequence[Any]]) -> tuple[Variable, ...]:
     """Variables from ``["loss=triplet,sam-random", …]`` or from ``{"loss": ["triplet", "sam-random"], …}``."""
     if isinstance(words, Mapping):
-        written = {True: "true", False: "false"}
+        words_of = {True: "true", False: "false"}
         pairs = [
-            (name, [written[value] if isinstance(value, bool) else str(value) for value in values])
+            (name, [words_of[value] if isinstance(value, bool) else str(value) for value in values])
             for name, values in words.items()
         ]
     else:
@@ -119,10 +119,10 @@ def with_value(recipe: TrainingRecipe, name: str, text: str) -> TrainingRecipe |
 
 def _annotation(entry: Any, setting: str) -> str:
     """The type of a setting of a registered model, loss or feature set."""
-    known = declared_settings(entry)
-    if setting not in known:
-        raise UnknownNameError(f"setting of {entry.name}", setting, known)
-    return known[setting]
+    declared = declared_settings(entry)
+    if setting not in declared:
+        raise UnknownNameError(f"setting of {entry.name}", setting, declared)
+    return declared[setting]
 
 
 def model_entry(recipe: TrainingRecipe) -> Any:
@@ -158,21 +158,21 @@ class Combination:
     @property
     def label(self) -> str:
         """``loss=sam-random, fraction=0.1``; the recipe's name where nothing is set."""
-        shown = (f"{name}={value}" for name, value in self.values.items() if value != ABSENT)
-        return ", ".join(shown) or self.recipe.name
+        parts = (f"{name}={value}" for name, value in self.values.items() if value != ABSENT)
+        return ", ".join(parts) or self.recipe.name
 
 
 def combinations(recipe: TrainingRecipe, variables: Sequence[Variable]) -> tuple[Combination, ...]:
     """All of them, in the order of the values; two that come to the same training are one."""
     compared = next((variable for variable in variables if len(variable.values) > 1), None)
     number_of: dict[str, int] = {}
-    made: list[tuple[dict[str, str], TrainingRecipe]] = []
+    distinct: list[tuple[dict[str, str], TrainingRecipe]] = []
     at: dict[tuple[str, ...], int] = {}
     for values in product(*(variable.values for variable in variables)):
-        varied, shown = recipe, {variable.name: value for variable, value in zip(variables, values, strict=True)}
+        varied, entries = recipe, {variable.name: value for variable, value in zip(variables, values, strict=True)}
         # Recipes and losses first: the other settings are put into what those bring.
         for variable in sorted(variables, key=lambda entry: (entry.name != RECIPE, entry.name not in (RECIPE, LOSS))):
-            name, text = variable.name, shown[variable.name]
+            name, text = variable.name, entries[variable.name]
             try:
                 changed = with_value(varied, name, text)
             except CrosslensError as error:
@@ -180,28 +180,28 @@ def combinations(recipe: TrainingRecipe, variables: Sequence[Variable]) -> tuple
                 error.option = "settings"
                 raise
             if changed is None:
-                shown[name] = ABSENT
+                entries[name] = ABSENT
             varied = changed or varied
         identity = json.dumps(varied.identity(), sort_keys=True, default=str)
-        number = number_of.setdefault(identity, len(made))
-        if number == len(made):
-            made.append((shown, varied))
+        number = number_of.setdefault(identity, len(distinct))
+        if number == len(distinct):
+            distinct.append((entries, varied))
         at[values] = number
     for variable in variables:
-        if all(shown[variable.name] == ABSENT for shown, _ in made):
+        if all(entries[variable.name] == ABSENT for entries, _ in distinct):
             kind = variable.name.partition(".")[0]
             raise UsageError(
                 f"{variable.name} is set, but no training has the loss {kind}",
                 fix=f"name losses that have it by loss=…, or leave {variable.name} out", option="settings",
             )  # fmt: skip
     combined = []
-    for number, (shown, varied) in enumerate(made):
+    for number, (entries, varied) in enumerate(distinct):
         baseline = None
         if compared is not None:
             first = list(next(values for values, at_values in at.items() if at_values == number))
             first[list(variables).index(compared)] = compared.values[0]
             baseline = at[tuple(first)]
-        combined.append(Combination(shown, varied, None if baseline == number else baseline))
+        combined.append(Combination(entries, varied, None if baseline == number else baseline))
     return tuple(combined)
 
 
@@ -245,9 +245,9 @@ class SweepPlan:
     def measuring(self, metrics: str) -> SweepPlan:
         """A plan whose trainings also measure these metrics on the test split."""
         measured = (
-            replace(made, recipe=made.recipe.with_settings({"test_metrics": f"{named} {metrics}".strip()}))
-            for made in self.combinations
-            for named in (made.recipe.settings.test_metrics,)
+            replace(entry, recipe=entry.recipe.with_settings({"test_metrics": f"{metrics_named} {metrics}".strip()}))
+            for entry in self.combinations
+            for metrics_named in (entry.recipe.settings.test_metrics,)
         )
         return replace(self, combinations=tuple(measured))
 
@@ -287,16 +287,16 @@ def plan_sweep(
     try:
         if isinstance(seeds, str) and "," in seeds:
             seeds = [int(part) for part in seeds.split(",") if part.strip()]
-        chosen = tuple(range(min(int(seeds), _MOST_SEEDS + 1))) if isinstance(seeds, int | str) else tuple(seeds)
+        numbers = tuple(range(min(int(seeds), _MOST_SEEDS + 1))) if isinstance(seeds, int | str) else tuple(seeds)
     except ValueError:
         raise UsageError(problem, fix=fix, option="seeds") from None
-    if not chosen or min(chosen) < 0:
+    if not numbers or min(numbers) < 0:
         raise UsageError(problem, fix=fix, option="seeds")
-    if len(chosen) > _MOST_SEEDS:
+    if len(numbers) > _MOST_SEEDS:
         raise UsageError(f"{problem}, more than {_MOST_SEEDS:,}", fix="name fewer", option="seeds")
-    if len(set(chosen)) < len(chosen):
+    if len(set(numbers)) < len(numbers):
         raise UsageError(f"{problem}, one of them twice", fix="name each seed once", option="seeds")
-    return SweepPlan(variables, chosen, combinations(loaded, variables), Path(data))
+    return SweepPlan(variables, numbers, combinations(loaded, variables), Path(data))
 
 
 def folder_name(combination: Combination) -> str:

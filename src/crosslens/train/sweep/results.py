@@ -77,11 +77,11 @@ def _chart(sweep: Sweep, name: str) -> Chart:
     unit = " (%)" if unit_of(name) == "share" else ""
     metric = f"Test {name}{unit}" + ("" if facts_of(name).higher_is_better else ", lower is better")
     seeds = format_count(len(sweep.plan.seeds), "seed")
-    about = f"{sweep.plan.name} · means over {seeds}, {100 * sweep.level:g}% t intervals over seeds"
+    subtitle = f"{sweep.plan.name} · means over {seeds}, {100 * sweep.level:g}% t intervals over seeds"
     if FRACTION not in sweep.plan.varied:
         groups = tuple(_label(sweep, row, sweep.plan.varied) for row in sweep.rows)
         series = Series(metric, tuple(_mean_figure(name, row.test.get(name)) for row in sweep.rows))
-        return Bars(title=f"{metric} by setting", about=about, groups=groups, series=(series,), heading="setting")
+        return Bars(title=f"{metric} by setting", about=subtitle, groups=groups, series=(series,), heading="setting")
     others = [varied for varied in sweep.plan.varied if varied != FRACTION]
     shares = sorted({row.combination.recipe.settings.fraction for row in sweep.rows})
     lines: dict[str, dict[float, Figure]] = {}
@@ -89,7 +89,7 @@ def _chart(sweep: Sweep, name: str) -> Chart:
         points = lines.setdefault(_label(sweep, row, others), {})
         points[row.combination.recipe.settings.fraction] = _mean_figure(name, row.test.get(name))
     return Lines(
-        title=f"{metric} against training data", about=about, across=tuple(100 * share for share in shares),
+        title=f"{metric} against training data", about=subtitle, across=tuple(100 * share for share in shares),
         series=tuple(
             Series(label, tuple(points.get(share, Figure(None)) for share in shares)) for label, points in lines.items()
         ),
@@ -129,10 +129,10 @@ def _table(sweep: Sweep) -> Table:
             elif sweep.comparisons:
                 cells += [None] * 3
             rows.append(tuple(cells))
-    shown = "test" if several else f"test {''.join(sweep.metrics)}{''.join(map(_arrow, sweep.metrics))}"
+    test = "test" if several else f"test {''.join(sweep.metrics)}{''.join(map(_arrow, sweep.metrics))}"
     titles = ["metric", *titles] if several else titles
     validation = f"validation {measured.pop()}" if len(measured) == 1 else "validation"
-    header = [*titles, "seeds", validation, shown]
+    header = [*titles, "seeds", validation, test]
     header += ["difference", "p", "p over queries"] if sweep.comparisons else []
     align = "l" * len(titles) + "r" * (len(header) - len(titles))
     return Table(tuple(header), tuple(rows), align, names=len(titles))
@@ -456,12 +456,12 @@ def run_sweep(
                 write_header(begun / SWEEP_FILE, {"format": f"crosslens/{KIND}", "version": FORMAT_VERSION})
         for folder, card in state.finished.items():
             tidy_output(output / folder, card["key"])
-        left = [training for training in plan.trainings if training.folder in state.steps]
+        remaining = [training for training in plan.trainings if training.folder in state.steps]
         options = TrainingOptions(output, overwrite)
         trained = run_trainings(
-            left, state.steps, data, options,
+            remaining, state.steps, data, options,
             jobs=jobs, plugins=plugins, progress=shown_progress(progress), watch=watch,
-        ) if left else []  # fmt: skip
+        ) if remaining else []  # fmt: skip
         new = {outcome.training.folder: outcome for outcome in trained}
         outcomes = [
             new.get(training.folder) or TrainingOutcome(training, state.finished[training.folder])

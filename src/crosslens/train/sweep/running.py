@@ -40,10 +40,10 @@ class Failure:
         """What an exception says, as the command line would."""
         if os.environ.get(TRACEBACK_VARIABLE):
             traceback.print_exception(error)
-        known = error if isinstance(error, CrosslensError) else as_user_error(error)
-        if known is None:  # the memory of a GPU, say: the other trainings may still be possible
+        user_error = error if isinstance(error, CrosslensError) else as_user_error(error)
+        if user_error is None:  # the memory of a GPU, say: the other trainings may still be possible
             return Failure(f"{type(error).__name__}: {error}")
-        return Failure(known.problem, known.fix or "", known.exit_code)
+        return Failure(user_error.problem, user_error.fix or "", user_error.exit_code)
 
 
 @dataclass(frozen=True)
@@ -76,16 +76,16 @@ def run_trainings(
     outcomes: dict[str, TrainingOutcome] = {}
     with stage(progress, label, sum(steps[training.folder] for training in trainings)) as running:
         if jobs == 1 or len(trainings) == 1:
-            done: Generator[TrainingOutcome] = (
+            finished: Generator[TrainingOutcome] = (
                 _train(
                     training, data, options, _Steps(running.advance, steps[training.folder], running, training.folder)
                 )
                 for training in trainings
             )
         else:
-            done = _side_by_side(trainings, steps, data, options, min(jobs, len(trainings)), plugins, running)
-        with closing(done):  # ends the processes, if this is interrupted
-            for outcome in done:
+            finished = _side_by_side(trainings, steps, data, options, min(jobs, len(trainings)), plugins, running)
+        with closing(finished):  # ends the processes, if this is interrupted
+            for outcome in finished:
                 outcomes[outcome.training.folder] = outcome
                 if watch:
                     watch(outcome, len(outcomes), len(trainings))
@@ -117,10 +117,10 @@ class _Steps:
     """Counts the steps of one training, and at its end those that it did not need."""
 
     def __init__(
-        self, advance: Callable[[int], object], total: int, shown: Progress | None = None, name: str = ""
+        self, advance: Callable[[int], object], total: int, bar: Progress | None = None, name: str = ""
     ) -> None:
         self._advance, self._left, self._counts = advance, total, False
-        self._note, self._name = getattr(shown, "note", lambda _: None), name
+        self._note, self._name = getattr(bar, "note", lambda _: None), name
 
     def start(self, label: str, total: int) -> None:
         self._counts = label == _STAGE
@@ -152,16 +152,16 @@ def _side_by_side(
     pool = ProcessPoolExecutor(
         jobs, context, _begin, (os.getpid(), counter, stop, data.folder, options, tuple(plugins))
     )  # fmt: skip
-    shown = 0
+    reported = 0
     try:
         pending: set[Future[TrainingOutcome]] = {
             pool.submit(_train_here, training, steps[training.folder]) for training in trainings
         }
         while pending:
             done, pending = wait(pending, 0.2, FIRST_COMPLETED)
-            taken = counter.value
-            progress.advance(taken - shown)
-            shown = taken
+            steps_done = counter.value
+            progress.advance(steps_done - reported)
+            reported = steps_done
             for job in done:
                 yield job.result()
     except BrokenProcessPool as error:
