@@ -75,13 +75,13 @@ ANSWER_FLAGS: Mapping[str, Any] = {"write": Write, "overwrite": Overwrite, "json
 
 
 def answer(
-    function: Callable[..., Presented | None], own: Collection[str], json: bool, write: list[Path] | None,
+    function: Callable[..., Presented | None], own_flags: Collection[str], json: bool, write: list[Path] | None,
     **arguments: Any,
 ) -> None:  # fmt: skip
-    """Call a command, and print and write what it returns; ``own`` are the names of the flags that it takes itself."""
-    overwrite = arguments["overwrite"] if "overwrite" in own else arguments.pop("overwrite")
+    """Call a command, and print and write what it returns; ``own_flags`` are the names of the flags of its own."""
+    overwrite = arguments["overwrite"] if "overwrite" in own_flags else arguments.pop("overwrite")
     # Of a command that prints a list as well, shows what goes on, or draws what has no sections yet.
-    arguments |= {name: value for name, value in (("json", json), ("write", write)) if name in own}
+    arguments |= {name: value for name, value in (("json", json), ("write", write)) if name in own_flags}
     for file in write or ():
         report.check_ending(file)
     # A file is compared with the result when there is one: the same command may be run again.

@@ -139,8 +139,8 @@ app = typer.Typer(
 )
 
 
-def _print_version(given: bool) -> None:
-    if given:
+def _print_version(asked: bool) -> None:
+    if asked:
         print_result(f"crosslens {__version__}")
         raise typer.Exit
 
@@ -226,11 +226,11 @@ def run_command(arguments: Sequence[str] | None = None) -> int:
     except SystemExit as end:  # how click answers a closed pipe
         return _drop_output() if end.code == 1 else int(end.code or 0)
     except Exception as error:
-        own = as_user_error(error)
-        if own is not None:
+        user_error = as_user_error(error)
+        if user_error is not None:
             if os.environ.get(TRACEBACK_VARIABLE):
                 traceback.print_exception(error)
-            return _print_error(own.render(flag_spelling(_command_of(words))), own.exit_code)
+            return _print_error(user_error.render(flag_spelling(_command_of(words))), user_error.exit_code)
         refused = _system_error(error)
         if refused is None:
             raise

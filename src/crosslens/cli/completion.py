@@ -47,11 +47,11 @@ def completing(names: Callable[[str], Names], joins: str = "") -> Callable[[str]
 
     def complete(incomplete: str) -> list[tuple[str, str]]:
         before, mark, text = incomplete.rpartition(joins) if joins else ("", "", incomplete)
-        begun = [(name, about) for name, about in names(text) if name.startswith(text)]
+        begun = [(name, summary) for name, summary in names(text) if name.startswith(text)]
         if len(begun) == 1 and (only := begun[0][0]).endswith(_UNFINISHED):
             # A shell ends a single proposal with a space: with what may follow there are several.
-            begun += [(name, about) for name, about in names(only) if name.startswith(only) and name != only]
-        return [(f"{before}{mark}{name}", about) for name, about in begun]
+            begun += [(name, summary) for name, summary in names(only) if name.startswith(only) and name != only]
+        return [(f"{before}{mark}{name}", summary) for name, summary in begun]
 
     return complete
 
@@ -75,23 +75,23 @@ def _or_paths(names: Callable[[str], Names]) -> Callable[[str], Names]:
 
 def _metrics(text: str) -> Iterator[tuple[str, str]]:
     """Families, after the direction that is typed; once a single one is meant, with cutoffs, or options in brackets."""
-    direction, slash, written = text.rpartition("/")
+    direction, slash, metric = text.rpartition("/")
     if not slash:
         yield from _DIRECTIONS.items()
     families = [entry.value for entry in import_module("crosslens.metrics").METRICS]
-    meant = [family for family in families if family.name.startswith(written)]
-    meant = meant or [family for family in families if re.match(re.escape(family.name) + r"[@\[]", written)]
-    for family in meant:
+    possible = [family for family in families if family.name.startswith(metric)]
+    possible = possible or [family for family in families if re.match(re.escape(family.name) + r"[@\[]", metric)]
+    for family in possible:
         required, name = family.cutoff == "required", f"{direction}{slash}{family.name}"
         cutoffs = [] if family.cutoff == "none" else ["@1", "@5", "@10"]
         endings = cutoffs if required else ["", *cutoffs]
-        if len(meant) > 1:
+        if len(possible) > 1:
             endings = ["@" if required else ""]
-        elif "[" in written:
-            begun = written.removeprefix(family.name)
+        elif "[" in metric:
+            begun = metric.removeprefix(family.name)
             head = begun[: max(begun.rfind(","), begun.rfind("[")) + 1]
-            left = [option for option in family.options if option.kind != "name" or "," not in head]
-            options = [value for option in left for value in _option_values(option)]
+            options_left = [option for option in family.options if option.kind != "name" or "," not in head]
+            options = [value for option in options_left for value in _option_values(option)]
             endings = [f"{head}{option}]{cutoff}" for option in options for cutoff in endings]
         elif family.options:
             endings.append("[")
@@ -116,14 +116,14 @@ def _models(registry: str) -> Callable[[str], Names]:
                 if not is_local:
                     yield f"{kind}:{entry.details.get('example', '')}", entry.summary
                 if is_local or source:
-                    yield from ((f"{kind}:{path}", about) for path, about in _paths(source))
+                    yield from ((f"{kind}:{path}", summary) for path, summary in _paths(source))
 
     return names
 
 
 def _known_datasets(purpose: str = "") -> list[tuple[str, str]]:
-    known = import_module("crosslens.data").KNOWN.values()
-    return [(entry.name, entry.title) for entry in known if purpose in ("", entry.purpose)]
+    entries = import_module("crosslens.data").KNOWN.values()
+    return [(entry.name, entry.title) for entry in entries if purpose in ("", entry.purpose)]
 
 
 def _datasets(text: str) -> Iterator[tuple[str, str]]:

@@ -54,8 +54,8 @@ class DatasetOptions(Options, group="Reader options"):
     def reader_options(self, source: str | None = None) -> dict[str, Any]:
         """The options of the reader (default: of ``dataset``), as the types that it declares."""
         source = source or self.dataset
-        named = {name: value for name in _NAMED if (value := getattr(self, name)) is not None}
-        options = key_values("-D", self.data, "captions_per_image=5", named)
+        reader_flags = {name: value for name in _NAMED if (value := getattr(self, name)) is not None}
+        options = key_values("-D", self.data, "captions_per_image=5", reader_flags)
         if source is None and options:
             raise UsageError(f"the reader option {next(iter(options))!r} requires --dataset", fix="pass --dataset too")
         declared = data.reader_options(source) if source is not None and options else {}
@@ -135,8 +135,8 @@ def dataset_sources(every: Sequence[str], options: DatasetOptions) -> tuple[audi
     sources = []
     for words in every:
         source, pairs = _split_words(words)
-        given = replace(options, dataset=None, data=(*pairs, *options.data))
-        sources.append(audits.DatasetSource(source, given.reader_options(source)))
+        part = replace(options, dataset=None, data=(*pairs, *options.data))
+        sources.append(audits.DatasetSource(source, part.reader_options(source)))
     if not every and options != DatasetOptions():
         options.reader_options()
     return tuple(sources)
@@ -174,8 +174,8 @@ def picture_files(
     if folder is not None:
         folders: list[Path | None] = [Path(folder)]
     else:
-        known = (explanations.image_folder_of(run) for run in runs)
-        folders = [*dict.fromkeys(path for path in known if path is not None), None]
+        run_folders = (explanations.image_folder_of(run) for run in runs)
+        folders = [*dict.fromkeys(path for path in run_folders if path is not None), None]
     for candidate in folders:
         try:
             files = data.image_files(dataset, candidate, skip_bad=True)
@@ -195,9 +195,9 @@ def image_vectors(dataset: value_types.Dataset, path: str | Path | None) -> valu
     return value_types.align_embeddings(data.read_vectors(path, "image"), dataset.image_ids, "image")
 
 
-def key_values(flag: str, pairs: Sequence[str], example: str, known: dict[str, str] | None = None) -> dict[str, str]:
-    """``KEY=VALUE`` arguments of a flag, added to those that are ``known`` already."""
-    values = dict(known or {})
+def key_values(flag: str, pairs: Sequence[str], example: str, earlier: dict[str, str] | None = None) -> dict[str, str]:
+    """``KEY=VALUE`` arguments of a flag, added to ``earlier`` ones."""
+    values = dict(earlier or {})
     for pair in pairs:
         key, equals, value = pair.partition("=")
         if not (equals and key):

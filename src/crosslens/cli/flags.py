@@ -129,28 +129,28 @@ def command(
         # Not looked up: the classes of results need numpy, which `crosslens --help` does without.
         answers = function.__annotations__.pop("return", "None") != "None"
         expanded = expand_options(function, group)
-        own = inspect.signature(expanded).parameters
+        own_flags = inspect.signature(expanded).parameters
         for name in common:
-            assert name in own, f"{function.__name__} has no option {name}"
+            assert name in own_flags, f"{function.__name__} has no option {name}"
         added = {**(ANSWER_FLAGS if answers else {}), **({"no_verify": _NoVerify} if reads_files else {})}
 
         def call(help_all: bool, no_verify: bool = False, **arguments: Any) -> None:
             with verification(not no_verify):
                 if answers:
-                    answer(expanded, own, **arguments)
+                    answer(expanded, own_flags, **arguments)
                 else:
                     expanded(**arguments)
 
         flags = [
             _annotated_flag(name, kind, False if get_args(kind)[0] is bool else None)
             for name, kind in added.items()
-            if name not in own
+            if name not in own_flags
         ]
-        made = _named_as(function, call, [*own.values(), *flags, HELP_ALL])
+        decorated = _named_as(function, call, [*own_flags.values(), *flags, HELP_ALL])
         # The first line keeps click from wrapping the others.
         epilog = "\b\nExamples:\n" + "\n".join(f"  {line}" for example in examples for line in _wrapped(example))
-        vars(made).update(epilog=epilog, common=(*COMMON, *common))
-        return made
+        vars(decorated).update(epilog=epilog, common=(*COMMON, *common))
+        return decorated
 
     return decorate
 
@@ -169,14 +169,14 @@ def _wrapped(example: str) -> list[str]:
 
 def recorded_command() -> list[str]:
     """The command line as runs store it: without credentials and the engine, which changes nothing about the result."""
-    words, kept = iter(sys.argv), []
+    words, recorded = iter(sys.argv), []
     for word in words:
         name, joined, _ = word.partition("=")
         if name not in _ENGINE_FLAGS:
-            kept.append(word)
+            recorded.append(word)
         elif not joined:
             next(words, None)
-    return list(map(without_secrets, kept))
+    return list(map(without_secrets, recorded))
 
 
 def expand_options(function: F, group: str = METHOD) -> F:
@@ -216,7 +216,7 @@ def expand_options(function: F, group: str = METHOD) -> F:
         for name, kind in own_types.items():  # an options class checks its own
             check_number(name, arguments[name], kind)
         hosts, is_offline = arguments.pop("allow_host", None), bool(arguments.get("offline"))
-        options = {name: _collect(kind, own, arguments) for name, (kind, own) in expanded.items()}
+        options = {name: _collect(kind, names, arguments) for name, (kind, names) in expanded.items()}
         with trusting(allow_hosts=hosts), offline(is_offline):
             return function(**arguments, **options)
 
@@ -242,14 +242,14 @@ class _Single:
     default: Any
     joins: str | None
 
-    def value(self, given: list[Any] | None) -> Any:
+    def value(self, words: list[Any] | None) -> Any:
         """The single value; the default where none is given."""
-        if not given:
+        if not words:
             return self.default
-        if len(given) > 1 and self.joins is None:
-            values = ", ".join(map(str, given))
-            raise UsageError(f"{self.flag} takes one value, not {len(given)}: {values}", fix="keep one of them")
-        return given[0] if len(given) == 1 else str(self.joins).join(given)
+        if len(words) > 1 and self.joins is None:
+            values = ", ".join(map(str, words))
+            raise UsageError(f"{self.flag} takes one value, not {len(words)}: {values}", fix="keep one of them")
+        return words[0] if len(words) == 1 else str(self.joins).join(words)
 
 
 def _flags_of(kind: type[Options], flags: Flags) -> list[inspect.Parameter]:
@@ -269,8 +269,8 @@ def _flags_of(kind: type[Options], flags: Flags) -> list[inspect.Parameter]:
         declaration = replace(declaration, help=flags.help.get(name, declaration.help))
         parameters.append(_flag(_parameter_name(name, declaration), annotation, default, declaration))
         if declaration.switch_off is not None:
-            flag, _, about = declaration.switch_off.partition(" ")
-            off = Declaration(about, flags=(flag,), group=declaration.group)
+            flag, _, help_text = declaration.switch_off.partition(" ")
+            off = Declaration(help_text, flags=(flag,), group=declaration.group)
             parameters.append(_flag(_switch_name(flag), bool, False, off))
     return parameters
 
@@ -331,12 +331,12 @@ def _parameter_name(name: str, declared: Declaration) -> str:
     return _switch_name(max(declared.flags, key=len).partition("/")[0]) if declared.flags else name
 
 
-def _collect(kind: type[Options], own: set[str], arguments: dict[str, Any]) -> Options:
-    """The options object of a command, from its ``own`` flags, which are taken out of ``arguments``."""
+def _collect(kind: type[Options], own_flags: set[str], arguments: dict[str, Any]) -> Options:
+    """The options object of a command, from its ``own_flags``, which are taken out of ``arguments``."""
     values = {}
     for name, declared in declarations(kind).items():
         parameter = _parameter_name(name, declared)
-        if parameter in own:
+        if parameter in own_flags:
             value = arguments.pop(parameter)
             values[name] = tuple(value) if isinstance(value, list) else value
             if declared.switch_off is not None and arguments.pop(_switch_name(declared.switch_off.split()[0])):
@@ -383,14 +383,14 @@ def spread_values(words: Sequence[str], command: Any) -> list[str]:
             name = max(parameter.opts, key=len)
             raise UsageError(f"{name} is given {times} times", fix=f"pass {name} {parameter.metavar} once")
     spread: list[str] = []
-    flag, taken = None, 0
+    flag, count = None, 0
     for word in words:
         if word.startswith("-") and word != "-":
-            flag, taken = word if word in several else None, 0
+            flag, count = word if word in several else None, 0
             spread.append(word)
         elif flag is not None:
-            spread += [flag, word] if taken else [word]
-            taken += 1
+            spread += [flag, word] if count else [word]
+            count += 1
         else:
             spread.append(word)
     return spread

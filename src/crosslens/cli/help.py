@@ -33,8 +33,8 @@ _ALL = "crosslens.help_all"
 """Whether every flag is asked for, noted in the context."""
 
 
-def _print_full_help(context: typer.Context, given: bool) -> None:
-    if given:
+def _print_full_help(context: typer.Context, asked: bool) -> None:
+    if asked:
         context.meta[_ALL] = True
         print_result(context.get_help())
         raise typer.Exit

@@ -107,8 +107,8 @@ def joined_tables(tables: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
     """The tables of several datasets in one, under a column with the name of the dataset."""
     import polars as pl
 
-    named = [part.select(pl.lit(name).alias("dataset"), pl.all()) for name, part in tables.items()]
-    return pl.concat(named, how="diagonal")
+    with_names = [part.select(pl.lit(name).alias("dataset"), pl.all()) for name, part in tables.items()]
+    return pl.concat(with_names, how="diagonal")
 
 
 @command(
@@ -147,20 +147,20 @@ def discriminability(
     check_tables(output, overwrite=overwrite)
     loaded = load_datasets(dataset, source)
     encoding = encoding_of(encode)
-    given: list[dict[str, Any]] = [{} for _ in loaded]
+    vectors_of: list[dict[str, Any]] = [{} for _ in loaded]
     if image_embeddings or caption_embeddings:
         images, captions = image_embeddings or [], caption_embeddings or []
         for flag, files in (("--image-embeddings", images), ("--caption-embeddings", captions)):
             if len(files) != len(loaded):
                 counts = f"{flag} is given {len(files)} times for {len(loaded)} datasets"
                 raise UsageError(counts, fix="name a file for each dataset, in their order")
-        pairs = [pipeline.read_both(*named) for named in zip(loaded, images, captions, strict=True)]
-        given = [{"images": left, "captions": right} for left, right in pairs]
+        pairs = [pipeline.read_both(*sources) for sources in zip(loaded, images, captions, strict=True)]
+        vectors_of = [{"images": left, "captions": right} for left, right in pairs]
     keywords = {"image_text": image_text, **vars(settings), **vars(encoding)}
     with engine.use_engine(execution):
         measured = [
             analyze.dataset_discriminability(part, model, **vectors, **keywords, progress=progress_bar())
-            for part, vectors in zip(loaded, given, strict=True)
+            for part, vectors in zip(loaded, vectors_of, strict=True)
         ]
     for part in measured:
         pipeline.note_skipped(dict(part.skipped), print_note)

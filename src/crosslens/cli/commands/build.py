@@ -133,8 +133,8 @@ def recos(
             logged |= {"candidates": origin["candidates"], "options": origin["options"]}
         logged["copy_images"] = log.head["copy_images"]
         if not is_given(context, "generator"):  # an address that a log names is not called unasked
-            named = log.head["generator"]
-            generator = "none" if named is None or named["name"] != "rules" else "rules"
+            logged_generator = log.head["generator"]
+            generator = "none" if logged_generator is None or logged_generator["name"] != "rules" else "rules"
         if not is_given(context, "grammar"):
             grammar = log.head["grammar"]["name"] if "grammar" in log.head else "none"
         inputs = RecosInputs.pick({**vars(inputs), **logged})

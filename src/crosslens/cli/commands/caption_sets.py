@@ -97,7 +97,7 @@ def caption_sets(
     Where the extra language is installed, the captions' granularity is compared, too.
     """
     first, second = inputs.datasets()
-    chosen = {
+    settings = {
         **vars(options), **vars(encode), "granularity": False if no_granularity else None,
         "command": recorded_command(), "notify": print_note,
     }  # fmt: skip
@@ -106,7 +106,7 @@ def caption_sets(
         pipeline.compare_caption_sets(
             first, second, model=model, metrics=metrics, overwrite=overwrite, progress=progress_bar(),
             output=output / re.sub(r"[^\w.-]+", "-", str(model)) if several and output is not None else output,
-            **inputs.embeddings(first, second), **chosen,
+            **inputs.embeddings(first, second), **settings,
         )
         for model in inputs.model or (None,)
     ]  # fmt: skip

@@ -136,7 +136,7 @@ def difficulty(
     result = analyze.difficulty(
         dataset,
         {member.name: member.scores for member in panel},
-        {name: chosen.threshold for name, chosen in thresholds.items()},
+        {name: calibrated.threshold for name, calibrated in thresholds.items()},
         tie_breaker=votes.tie_breaker,
         mapping=votes.mapping,
         relevance=None if qrels is None else data.read_qrels(qrels),

@@ -36,8 +36,8 @@ def protocols(
     ] = None,
 ) -> pipeline.ProtocolList:
     """List the papers' protocols: metrics and conventions."""
-    chosen = pipeline.PROTOCOLS if name is None else [pipeline.PROTOCOLS[name]]
-    return pipeline.ProtocolList(tuple(entry.value for entry in chosen))
+    entries = pipeline.PROTOCOLS if name is None else [pipeline.PROTOCOLS[name]]
+    return pipeline.ProtocolList(tuple(entry.value for entry in entries))
 
 
 def with_protocol(result: core.Presented, record: dict[str, Any] | None) -> core.Presented:
@@ -172,8 +172,8 @@ def metrics(
         better = "higher is better" if family.higher_is_better else "lower is better"
         facts = [("definition", family.definition), ("source", family.source), ("read as", better)]
         facts += [(f"[{option.written}]", option.explained) for option in family.options]
-        shown = FactList(tuple(row for row in facts if row[1]), _pattern(family))
-        return CommandAnswer(_pattern(family), (shown,), {"metrics": [_content(family)]})
+        description = FactList(tuple(row for row in facts if row[1]), _pattern(family))
+        return CommandAnswer(_pattern(family), (description,), {"metrics": [_content(family)]})
     families = sorted((entry.value for entry in metric_families.METRICS), key=lambda family: family.name.casefold())
     rows = FactList(tuple((_pattern(family), family.definition) for family in families))
     both = (
@@ -245,22 +245,22 @@ def encode(
             **options.stream(progress_bar()),
         )  # fmt: skip
         pipeline.note_skipped(encoded.skipped, print_note)
-        written = encoders.save_encoded(encoded, output, overwrite=overwrite)
+        files = encoders.save_encoded(encoded, output, overwrite=overwrite)
     vectors = {"images": encoded.images, "captions": encoded.captions}
     shapes = {part: list(values.shape) for part, values in vectors.items() if values is not None}
     lines = [
-        f"{shape[0]:,} {part} as {'×'.join(map(str, shape[1:]))} vectors in {written[part]}"
+        f"{shape[0]:,} {part} as {'×'.join(map(str, shape[1:]))} vectors in {files[part]}"
         for part, shape in shapes.items()
     ]
-    if "dataset" in written:
-        lines.append(f"evaluate them with --dataset {written['dataset']}, which is without the skipped images")
+    if "dataset" in files:
+        lines.append(f"evaluate them with --dataset {files['dataset']}, which is without the skipped images")
     facts = {
         "model": encoder.name,
         "revision": encoder.revision,
         "logit_scale": encoder.logit_scale,
         "shapes": shapes,
         "skipped": encoded.skipped,
-        "written": {part: str(path) for part, path in written.items()},
+        "written": {part: str(path) for part, path in files.items()},
     }
     return CommandAnswer(f"Vectors of {encoder.name}", (Text.of(*lines),), facts)
 

@@ -76,8 +76,8 @@ def explain(
     metrics, a row per run.
     """
     single = {"--query": query, "--compare": failures.compare, "--output": failures.output}
-    if len(runs) > 1 and (given := [flag for flag, value in single.items() if value]):
-        raise UsageError(f"{given[0]} is for one run, not for {len(runs)}", fix=f"drop {given[0]}, or name one run")
+    if len(runs) > 1 and (flags := [flag for flag, value in single.items() if value]):
+        raise UsageError(f"{flags[0]} is for one run, not for {len(runs)}", fix=f"drop {flags[0]}, or name one run")
     if query and (failures.compare or failures.output or failures.depth is not None):
         raise UsageError(
             "--compare, --depth and --output are for all failures, not for --query", fix="drop them, or drop --query"
@@ -115,8 +115,8 @@ def explain(
         overviews: dict[str, explanations.Overview] = {}
         for name, run in zip(comparisons.run_labels(tuple(several)), several, strict=True):
             first = next(iter(overviews.values()), None)
-            chosen = direction if first is None else first.direction
-            overviews[name] = explanations.explain_run(run, dataset, chosen, **settings)
+            way = direction if first is None else first.direction
+            overviews[name] = explanations.explain_run(run, dataset, way, **settings)
         result = explanations.tabulate_overviews(overviews)
     else:
         result = _explain_failures(loaded, dataset, direction, failures, overwrite, settings, record)

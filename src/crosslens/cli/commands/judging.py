@@ -46,9 +46,9 @@ def new(
     """
     project = web.new_project(web.judging_database(location, create=True), name, options)
     print_note(f"next: crosslens judging import {project.id} RUN|TABLE --folder {location.folder}")
-    made = f"project {project.id}: {project.name} ({project.task}, {project.overlap} people per item)"
+    summary = f"project {project.id}: {project.name} ({project.task}, {project.overlap} people per item)"
     return CommandAnswer(
-        project.name, (Text.of(made),), {"project": project.id, "name": project.name, "task": project.task}
+        project.name, (Text.of(summary),), {"project": project.id, "name": project.name, "task": project.task}
     )
 
 
@@ -165,14 +165,14 @@ def export(
     database = web.judging_database(location)
     answers = web.load_answers(database, web.project_named(database, project).id)
     if form == web.IMP_SHEETS:
-        written = web.export_sheets(answers, output, source=options.source, overwrite=overwrite)
+        files_written = web.export_sheets(answers, output, source=options.source, overwrite=overwrite)
     else:
         files = {output: web.export_content(answers, output, options, dataset.load_if_given())}
         if interface is not None:
             files[interface] = web.interface_of(answers.project.form, answers.items).encode()
-        written = report.write_changed(files, overwrite)
+        files_written = report.write_changed(files, overwrite)
     web.note_export(database, answers.project.id, output.name)
-    wrote(*written)
+    wrote(*files_written)
     if form == web.IMP_SHEETS:
         print_note(f"next: run the command that built {output} again")
     counted = f"{answers.table.height:,} judgements of {len(answers.items):,} items"
@@ -217,9 +217,9 @@ def invite(
     return CommandAnswer("An invitation", (_unbroken(link),), {"link": link})
 
 
-def _address(typed: str | None, folder: Path) -> str:
+def _address(given_address: str | None, folder: Path) -> str:
     """Where people reach the server: as typed, where it runs, what a person at the terminal says, else a guess."""
-    address = typed or web.running_address(folder)
+    address = given_address or web.running_address(folder)
     if address is not None:
         return address.rstrip("/")
     unknown = f"no server of {folder} is known on this computer"
@@ -282,14 +282,14 @@ def accounts(
 
     Those of all projects, and the invitations for owners of the server. The last owner's account cannot be closed.
     """
-    chosen = {"reset": reset, "end-sessions": end_sessions, "close": close}
-    given = {name: value for name, value in chosen.items() if value is not None}
-    if len(given) > 1:
-        raise UsageError(f"{' and '.join(f'--{name}' for name in given)} at once", fix="do one after the other")
+    actions = {"reset": reset, "end-sessions": end_sessions, "close": close}
+    requested = {name: value for name, value in actions.items() if value is not None}
+    if len(requested) > 1:
+        raise UsageError(f"{' and '.join(f'--{name}' for name in requested)} at once", fix="do one after the other")
     database = web.judging_database(location)
     if revoke is not None:
         web.revoke_invitation(database, None, revoke)
-    if not given:
+    if not requested:
         listed, invitations = web.list_accounts(database), web.open_invitations(database, None)
         rows: list[tuple[Cell, ...]] = [
             (line.name, line.kind, line.judgements, line.sessions, ", ".join(line.projects)) for line in listed
@@ -300,19 +300,19 @@ def accounts(
             "invitations": [invitation.as_dict() for invitation in invitations],
         }
         return CommandAnswer("Accounts", (accounts, *_invitations(invitations)), content)
-    ((action, name),) = given.items()
+    ((action, name),) = requested.items()
     account = web.account_named(database, name)
-    done: dict[str, Any]
+    answer: dict[str, Any]
     if action == "reset":
-        done = {"link": f"{_address(address, location.folder)}/reset/{web.make_reset_link(database, account.id)}"}
-        text = done["link"]
+        answer = {"link": f"{_address(address, location.folder)}/reset/{web.make_reset_link(database, account.id)}"}
+        text = answer["link"]
     elif action == "close":
-        done = {"pseudonym": web.close_account(database, account.id)}
-        text = f"closed; its judgements are those of {done['pseudonym']}"
+        answer = {"pseudonym": web.close_account(database, account.id)}
+        text = f"closed; its judgements are those of {answer['pseudonym']}"
     else:
-        done = {"sessions": web.end_sessions(database, account.id)}
-        text = f"sessions ended: {done['sessions']:,}"
-    return CommandAnswer(f"Account {name}", (_unbroken(text),), {"account": account.id, **done})
+        answer = {"sessions": web.end_sessions(database, account.id)}
+        text = f"sessions ended: {answer['sessions']:,}"
+    return CommandAnswer(f"Account {name}", (_unbroken(text),), {"account": account.id, **answer})
 
 
 @command(
@@ -435,16 +435,16 @@ def judge(
             "a table requires --output" if is_table else f"--output is for tables, and {source!r} is no file",
             fix="pass -o answers.jsonl" if is_table else "drop it: answers go into the project",
         )
-    chosen = options.source()
+    origin = options.source()
     if is_table:
         dataset = pairs.load()
         pictures = web.dataset_pictures(dataset, options.images_in, options.pixels)
         if options.dry_run:
-            _show_prompt(web.table_prompt(Path(source), dataset, options.task, chosen, pictures), json)
+            _show_prompt(web.table_prompt(Path(source), dataset, options.task, origin, pictures), json)
             return None
         assert output is not None
         result = web.judge_table(
-            Path(source), output, dataset, options.task, chosen, pictures, asking, progress_bar(), overwrite=overwrite
+            Path(source), output, dataset, options.task, origin, pictures, asking, progress_bar(), overwrite=overwrite
         )
     else:
         loaded, folders = served_data(options.served)
@@ -452,27 +452,27 @@ def judge(
         database = web.judging_database(location)
         project = web.project_named(database, source)
         if options.dry_run:
-            _show_prompt(web.project_prompt(database, project, chosen, pictures), json)
+            _show_prompt(web.project_prompt(database, project, origin, pictures), json)
             return None
-        result = web.judge_project(database, project, chosen, pictures, asking, progress=progress_bar())
+        result = web.judge_project(database, project, origin, pictures, asking, progress=progress_bar())
     wrote(output)
     outcome = result.outcome
     for number, problem in list(outcome.unusable.items())[:5]:
         print_note(f"note: item {result.names[number]}: no usable answer: {problem}")
     if len(outcome.unusable) > 5:
         print_note(f"note: and {len(outcome.unusable) - 5:,} more")
-    judged = (
+    summary = (
         f"{result.model}: {outcome.answered:,} items judged with {outcome.requests:,} requests; {result.known:,} were "
         f"judged before, {outcome.left:,} are left"
     )
-    counted, asked, tokens = "", result.asked, result.asked.tokens
-    if outcome.requests and tokens.uncounted == asked.requests:
+    counted, usage, tokens = "", result.asked, result.asked.tokens
+    if outcome.requests and tokens.uncounted == usage.requests:
         counted = "tokens: the endpoint does not count them"
     elif outcome.requests:
-        cost = "" if asked.cost is None else f"; cost {asked.cost:,.4f}"
+        cost = "" if usage.cost is None else f"; cost {usage.cost:,.4f}"
         missing = f" ({tokens.uncounted:,} answers without a count)" if tokens.uncounted else ""
         counted = f"tokens: {tokens.sent:,} sent, {tokens.received:,} received{missing}{cost}"
-    lines = Text.of(judged, counted)
+    lines = Text.of(summary, counted)
     return CommandAnswer(result.model, (lines,), {**result.as_dict(), "file": None if output is None else str(output)})
 
 

@@ -63,18 +63,18 @@ def report(
     check_outputs(output, overwrite=overwrite)
     sources = [folder if reports.is_audit(folder) else load_run(folder) for folder in runs]
     words = ["crosslens", "report", *map(str, runs), "-o", str(output)]
-    written = reports.write_report(
+    page = reports.write_report(
         sources, output, title=title, dataset=source.dataset, dataset_options=source.reader_options(),
         image_folder=encode.image_folder, size_budget=size_budget, queries=queries, figures=figures,
         overwrite=overwrite, command=shlex.join(words),
     )  # fmt: skip
-    print_notes(written.notes)
+    print_notes(page.notes)
     if json:
-        print_json(written.as_dict())
+        print_json(page.as_dict())
         return
-    print_note(f"written: {written.page} ({written.size / _MEGABYTE:.1f} MB, {written.pictures:,} pictures)")
-    if written.figures:
-        print_note(f"written: {len(written.figures):,} files in {figures}")
+    print_note(f"written: {page.page} ({page.size / _MEGABYTE:.1f} MB, {page.pictures:,} pictures)")
+    if page.figures:
+        print_note(f"written: {len(page.figures):,} files in {figures}")
 
 
 @command(
@@ -217,7 +217,7 @@ def export(
     if to == "fiftyone":
         if len(runs) != 1 or output is None or output == "-":
             raise UsageError("fiftyone is a folder of one run", fix="name one run, and -o FOLDER")
-        written = reports.write_fiftyone(
+        files_written = reports.write_fiftyone(
             load_run(runs[0]),
             output,
             source.dataset,
@@ -227,7 +227,7 @@ def export(
             **source.reader_options(),
         )
         if json:
-            print_json({"format": to, "files": list(map(str, written))})
+            print_json({"format": to, "files": list(map(str, files_written))})
         else:
             print_note(f"written to {output}")
             print_note(f"open it: fo.Dataset.from_dir({output!r}, dataset_type=fo.types.LegacyFiftyOneDataset)")
@@ -245,9 +245,9 @@ def export(
             fix=f"leave them out, or choose --to {TRACKERS[0]}",
         )
     if to not in reports.EXPORTS:
-        error = UnknownNameError("export format", to, known := list(reports.export_formats()))
+        error = UnknownNameError("export format", to, formats := list(reports.export_formats()))
         near = error.fix if error.suggestions else "crosslens show --write FILE.json writes the figures as JSON"
-        error.fix = f"choose one of {', '.join(known)}; {near}"
+        error.fix = f"choose one of {', '.join(formats)}; {near}"
         raise error
     if (studies := load_studies(runs)) is not None:
         files = reports.render_drop_table(pipeline.drop_table(studies, metrics, by=by), to)
@@ -260,9 +260,9 @@ def export(
             f"{to} writes one file for each of {', '.join(files)}", fix="pass -o FILE, or choose one --direction"
         )
     if output not in (None, "-"):
-        written = reports.write_export(files, str(output), overwrite=overwrite)
+        files_written = reports.write_export(files, str(output), overwrite=overwrite)
     elif len(files) > 1:
-        written = reports.write_named_export(files, runs[0].resolve().name, to, overwrite=overwrite)
+        files_written = reports.write_named_export(files, runs[0].resolve().name, to, overwrite=overwrite)
     else:
         content = "".join(files.values())
         if json:
@@ -271,9 +271,9 @@ def export(
             print_file(content)
         return
     if json:
-        print_json({"format": to, "files": list(map(str, written))})
+        print_json({"format": to, "files": list(map(str, files_written))})
     else:
-        print_note("written to " + ", ".join(map(str, written)))
+        print_note("written to " + ", ".join(map(str, files_written)))
 
 
 def _track(folders: list[Path], to: str, metrics: str | None, tracker: TrackerOptions, *, json: bool) -> None:

@@ -199,9 +199,9 @@ def scorers(
     and the pairs on which the two disagree most.
     """  # fmt: skip
     check_tables(output, overwrite=overwrite)
-    named = [*(runs or ()), *models.model, *models.pair_model, *(phi or ()), *models.scores]
-    if len(named) != 2:
-        raise UsageError(f"{len(named)} of two scorers", fix="name two: runs, --model, --pair-model, --phi or --scores")
+    words = [*(runs or ()), *models.model, *models.pair_model, *(phi or ()), *models.scores]
+    if len(words) != 2:
+        raise UsageError(f"{len(words)} of two scorers", fix="name two: runs, --model, --pair-model, --phi or --scores")
     loaded = load_runs(runs or [])
     dataset = source.load_if_given() or dataset_of(loaded)
     encoding = encoding_of(encode)

@@ -52,9 +52,9 @@ class VectorOptions(Options, group="Input"):
         if self.visual_model is not None and self.visual_embeddings:
             raise UsageError("both --visual-model and --visual-embeddings", fix="pass one of them")
         for name in (*(("image", "caption") if files else ()), *(("visual",) if self.visual_embeddings else ())):
-            given = len(getattr(self, f"{name}_embeddings"))
-            if given != datasets:
-                problem = f"--{name}-embeddings must be given once per dataset: {given} for {datasets}"
+            count = len(getattr(self, f"{name}_embeddings"))
+            if count != datasets:
+                problem = f"--{name}-embeddings must be given once per dataset: {count} for {datasets}"
                 raise UsageError(problem, fix="repeat it, in the order of the datasets")
 
 
@@ -107,9 +107,9 @@ def polysemy(
     whole = load_datasets(dataset, source)
     # A name of its own for each dataset: of several that are called the same, the path or the reader.
     names = [loaded.name for loaded in whole]
-    typed = [Path(word.rstrip("/")).name for word in dataset]
+    words = [Path(word.rstrip("/")).name for word in dataset]
     distinct = values.distinct_names(
-        name if names.count(name) == 1 else word for name, word in zip(names, typed, strict=True)
+        name if names.count(name) == 1 else word for name, word in zip(names, words, strict=True)
     )
     whole = [replace(loaded, name=name) for loaded, name in zip(whole, distinct, strict=True)]
     parts = caption_sets(whole, by)
@@ -124,9 +124,9 @@ def polysemy(
             for number, loaded in enumerate(parts)
         )
     if output is not None:
-        write_table(joined_tables({own.dataset.name: own.curves.table for own in measured}), output)
+        write_table(joined_tables({part.dataset.name: part.curves.table for part in measured}), output)
     if per_image is not None:
-        write_table(joined_tables({own.dataset.name: own.per_image() for own in measured}), per_image)
+        write_table(joined_tables({part.dataset.name: part.per_image() for part in measured}), per_image)
     return analyze.PolysemyStudy(measured, show)
 
 
@@ -162,15 +162,15 @@ class _Models:
         dataset: values.Dataset,
         number: int,
         sizes: Sequence[int],
-        asked: MeasureOptions,
+        measures: MeasureOptions,
         intervals: IntervalOptions,
         settings: ClusterOptions,
     ) -> analyze.MeasuredDataset:
         """Of a dataset or a part of it, with vectors of the models or from the files of dataset ``number``."""
-        given = self._vectors
-        images = self._stored(given.image_embeddings, number, "image")
-        captions = self._stored(given.caption_embeddings, number, "caption")
-        visual = self._stored(given.visual_embeddings, number, "image")
+        vectors = self._vectors
+        images = self._stored(vectors.image_embeddings, number, "image")
+        captions = self._stored(vectors.caption_embeddings, number, "caption")
+        visual = self._stored(vectors.visual_embeddings, number, "image")
         if self._joint is not None and self._image_text is not None:
             captions = encoders.encode_captions(dataset, self._joint, **self._texts)
             images = encoders.images_from_captions(
@@ -191,13 +191,13 @@ class _Models:
         words = None if teller is None else encoders.word_encoder(teller)
         joint: dict[str, Any] = {"images": images, "captions": captions, "progress": progress_bar()}
         curves = analyze.polysemy(
-            dataset, sizes=sizes, visual=visual, approximate=asked.approximate, **joint, **vars(intervals)
+            dataset, sizes=sizes, visual=visual, approximate=measures.approximate, **joint, **vars(intervals)
         )
-        further = {"sentences": sentences, "words": words, "cider": not asked.no_cider, **vars(intervals)}
-        if given.image_text is not None:
+        further = {"sentences": sentences, "words": words, "cider": not measures.no_cider, **vars(intervals)}
+        if vectors.image_text is not None:
             further["images"] = None  # they are made of the captions
         diversity = analyze.measure_caption_diversity(dataset, **(joint | further))
-        if not asked.clusters:
+        if not measures.clusters:
             return analyze.MeasuredDataset(dataset, curves, diversity)
         clusters = analyze.cluster_images(dataset, visual=visual, seed=intervals.seed, **joint, **vars(settings))
         pictures = picture_files(dataset, (), self._images["image_folder"])

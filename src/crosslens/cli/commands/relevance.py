@@ -200,11 +200,11 @@ def similarity(
             dataset, loaded, output=output, overwrite=overwrite, threads=threads, progress=progress_bar()
         )
     summary = similarities.summarise_matrix(matrix, dataset)
-    written = [] if output is None else [output, similarities.description_file(output)]
+    files = [] if output is None else [output, similarities.description_file(output)]
     if existed:
         print_note(f"up to date: {output} (nothing to do)")
     else:
-        wrote(*written)
+        wrote(*files)
     rows = {
         "φ": loaded.name,
         "images × captions": f"{summary.images:,} × {summary.captions:,}",
@@ -214,5 +214,5 @@ def similarity(
     for label, value in (("  of own captions", summary.mean_own), ("  of others", summary.mean_others)):
         if value is not None:
             rows[label] = f"{value:.4g}"
-    facts = {"phi": loaded.name, "revision": loaded.revision, **summary.as_dict(), "written": list(map(str, written))}
+    facts = {"phi": loaded.name, "revision": loaded.revision, **summary.as_dict(), "written": list(map(str, files))}
     return CommandAnswer(f"φ of {dataset.name}", (FactList(tuple(rows.items())),), facts)

@@ -94,28 +94,28 @@ def show(
         from crosslens.metrics import select_metrics
 
         return replace(run, values={name: run[name] for name in select_metrics(run, metrics)})
-    shown: pipeline.SideBySide | pipeline.GroupedMetrics
+    table: pipeline.SideBySide | pipeline.GroupedMetrics
     if len(loaded) > 1:
-        shown = pipeline.side_by_side(loaded, metrics, column=by, largest=largest)
+        table = pipeline.side_by_side(loaded, metrics, column=by, largest=largest)
     else:
         assert by is not None
-        if (own := pipeline.column_of(run, by)) != by:
-            print_note(f"note: the dataset's {by} is called {own} in runs, which have a {by} of their own")
-        chosen: str | list[str] | None = metrics
+        if (column := pipeline.column_of(run, by)) != by:
+            print_note(f"note: the dataset's {by} is called {column} in runs, which have a {by} of their own")
+        metric_names: str | list[str] | None = metrics
         if metrics is None and not json:
             by_direction: dict[str, list[str]] = {}
             for name in pipeline.groupable_metrics(run, by):
                 by_direction.setdefault(values.split_name(name)[0], []).append(name)
-            chosen = [name for names in by_direction.values() for name in names[:_MAX_METRICS]]
-        shown = pipeline.group_metrics(run, by, chosen, largest=largest)
+            metric_names = [name for names in by_direction.values() for name in names[:_MAX_METRICS]]
+        table = pipeline.group_metrics(run, by, metric_names, largest=largest)
         if run.protocol and not json:
             print_note(f"note: {run.label}")
     if metrics is None and by is not None and not json:
         which = "metric" if len(loaded) > 1 else "metrics"
         print_note(f"note: the first {which} of each direction; choose others with --metrics")
-    if any(shown.left_out.values()):
+    if any(table.left_out.values()):
         print_note(f"note: the {_MAX_GROUPS} largest groups; --all shows every group")
-    return shown
+    return table
 
 
 @command(
@@ -159,9 +159,9 @@ def compare(
     loaded = load_runs(runs, added.columns)
     if by is not None:
         return pipeline.compare_groups(loaded, by, metrics=metrics, all_pairs=all_pairs, **vars(test))
-    asked = f"{options.direction}/Hit@1"
-    if test.primary is None and metrics is None and all(asked in run.values for run in loaded):
-        test = replace(test, primary=asked)
+    primary = f"{options.direction}/Hit@1"
+    if test.primary is None and metrics is None and all(primary in run.values for run in loaded):
+        test = replace(test, primary=primary)
     comparison = comparisons.compare(*loaded, metrics=metrics, all_pairs=all_pairs, **vars(test))
     if not options.changes:
         return comparison
@@ -205,14 +205,14 @@ def plot(
     if (studies := load_studies(runs)) is not None:
         return pipeline.drop_table(studies, metric, by=by)
     loaded = load_runs(runs, added.columns)
-    drawn = pipeline.plot(loaded, by, metric, largest=None if all_groups else _MOST_DRAWN)
+    chart = pipeline.plot(loaded, by, metric, largest=None if all_groups else _MOST_DRAWN)
     if metric is None:
-        print_note(f"note: {drawn.metric}; choose another with --metric")
+        print_note(f"note: {chart.metric}; choose another with --metric")
     if by is None and (columns := pipeline.group_names(loaded[0])):
         print_note(f"note: all queries together; group them with --by: {', '.join(columns)}")
-    if drawn.left_out:
+    if chart.left_out:
         print_note(f"note: the {_MOST_DRAWN} largest groups; --all draws every group")
-    return drawn
+    return chart
 
 
 @command(
@@ -241,8 +241,8 @@ def leaderboard(
         first.setdefault(values.split_name(name)[0], name)
     if len(first) > 1:
         first.pop(values.BOTH, None)
-    chosen = list(first.values()) if metrics is None else metrics
-    return comparisons.leaderboard(comparisons.group_runs(loaded), chosen, **vars(test))
+    names = list(first.values()) if metrics is None else metrics
+    return comparisons.leaderboard(comparisons.group_runs(loaded), names, **vars(test))
 
 
 @command(

@@ -84,9 +84,9 @@ def curve(
     other: Options = semantic if over == "gallery" else sizes  # of which any option would silently do nothing
     for name, value in vars(other).items():
         if value != vars(type(other)())[name]:
-            needed, what = ("m", "m") if over == "gallery" else ("gallery", "the gallery")
+            needed, growing = ("m", "m") if over == "gallery" else ("gallery", "the gallery")
             raise UsageError(
-                f"{argument(name)} is for curves over {what}",
+                f"{argument(name)} is for curves over {growing}",
                 fix=f"leave it out, or pass {argument('over', needed)}", option=name,
             )  # fmt: skip
     if over == "gallery":

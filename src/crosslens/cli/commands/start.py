@@ -67,17 +67,17 @@ class DemoResult(Presented):
 
     def sections(self) -> Iterator[Section]:
         """What was searched, how well by task, in which galleries, what the audit says, and what to try next."""
-        drawn = {version: run.provenance["dataset"] for version, run in self.runs.items()}
-        images = {version: f"{counts['images']:,}" for version, counts in drawn.items()}
-        searched = f"{self.model} searches {images['v0']} drawn scenes with {drawn['v0']['captions']:,} captions."
+        counts_of = {version: run.provenance["dataset"] for version, run in self.runs.items()}
+        images = {version: f"{counts['images']:,}" for version, counts in counts_of.items()}
+        searched = f"{self.model} searches {images['v0']} drawn scenes with {counts_of['v0']['captions']:,} captions."
         built_in = (
             "It comes with crosslens and was trained on other scenes of this kind: its results show what an evaluation "
             "looks like, and say nothing about photographs."
         )
         yield Section("", (Text.of(searched, built_in if self.model == "tiny" else ""),))
-        (own,) = self.easiest.runs.values()
+        (tasks,) = self.easiest.runs.values()
         rows: list[tuple[Cell, ...]] = [
-            (group, own[group].n, pipeline.value_figure(own[group]), "█" * math.ceil(_LONGEST * own[group].mean))
+            (group, tasks[group].n, pipeline.value_figure(tasks[group]), "█" * math.ceil(_LONGEST * tasks[group].mean))
             for group in self.easiest.groups
         ]
         bars = Table((_COLUMN, "queries", values.split_name(METRIC)[1], ""), tuple(rows), "lrrl", aside=True)
@@ -132,17 +132,17 @@ def demo(
         f"everything is written to {output}"
     )
     print_note(f"drawing {images:,} scenes, a confusable twin of each, and similar ones …")
-    drawn = work.draw(images, seed)
+    scenes = work.draw(images, seed)
     print_note(f"auditing {model} on {', '.join(synthesis.VERSIONS)} …")
     result = report.audit_with_report(
-        work.request(drawn, model), work.audit, pipeline.AuditOptions(quick=True),
+        work.request(scenes, model), work.audit, pipeline.AuditOptions(quick=True),
         encoding=EncodeOptions(notify=print_note), overwrite=overwrite, display=progress_bar(), notify=print_note,
         command=recorded_command(), trust_code=True,
     )  # fmt: skip
     used = sum(os.times()[:4])  # its own and that of the processes that drew
     print_note(f"took {duration(time.perf_counter() - begin)}; processor time: {duration(used)}")
-    named = zip(synthesis.VERSIONS, result.runs.values(), strict=True)
-    runs = {version: replace(run, name=version) for version, run in named}
+    pairs = zip(synthesis.VERSIONS, result.runs.values(), strict=True)
+    runs = {version: replace(run, name=version) for version, run in pairs}
     easiest = pipeline.plot(runs["v0"], _COLUMN, METRIC)
     print_note("")
     return DemoResult(model, runs, easiest, pipeline.side_by_side(list(runs.values()), METRIC, column=_COLUMN), result)

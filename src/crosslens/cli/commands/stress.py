@@ -105,7 +105,7 @@ def robustness(
     more models or perturbations adds only those. Perturbed are the captions (the queries in t2i, the items in i2t), or
     with blur@3 and the like the images. Of lists that another program made, --runs names one file per perturbation.
     """
-    shown = named_tables(tables)
+    table_names = named_tables(tables)
     if (by is None) != (added.columns is None):
         raise UsageError("--by and --columns require each other", fix="pass --columns FILE and --by COLUMN")
     if added.columns is not None:
@@ -128,8 +128,8 @@ def robustness(
     elif inputs.qrels is not None:
         raise UsageError("--qrels requires --runs", fix="pass the ranked lists, or drop --qrels")
     else:
-        chosen = perturbations.chosen_perturbations(inputs.perturbations or "all") if option else ()
-        of_captions = [name for name in chosen if name in perturbations.PERTURBATIONS]  # which declare options
+        names = perturbations.chosen_perturbations(inputs.perturbations or "all") if option else ()
+        of_captions = [name for name in names if name in perturbations.PERTURBATIONS]  # which declare options
         perturbing = perturbation_options(option, of_captions) if option else None
         encoding = {name: value for name, value in vars(encode).items() if name != "skip_bad"}
         with engine.use_engine(execution):
@@ -147,7 +147,7 @@ def robustness(
     if by is not None and added.columns is not None:
         return drops_by_column(study, by, added.columns)
     print_notes(study.about.get("notes", ()))
-    return replace(study, shown=shown)
+    return replace(study, shown=table_names)
 
 
 _SHOWN = 3
@@ -198,18 +198,18 @@ def perturb(
         return perturbations.ListedPerturbations()
     if source.dataset is None:
         raise UsageError("missing option --dataset", fix="see crosslens perturb --help")
-    chosen = perturbations.chosen_perturbations(name)
-    pictures = [perturbation for perturbation in chosen if perturbations.is_image_perturbation(perturbation)]
+    names = perturbations.chosen_perturbations(name)
+    pictures = [perturbation for perturbation in names if perturbations.is_image_perturbation(perturbation)]
     if sheet is not None:
         if not pictures:
             raise UsageError(
-                f"--sheet requires a perturbation of pictures; {chosen[0]} changes captions",
+                f"--sheet requires a perturbation of pictures; {names[0]} changes captions",
                 fix="pass --name blur, or drop --sheet",
             )
         perturbations.check_sheet(sheet, overwrite=overwrite)
     elif pictures and output is None:
         raise UsageError("missing option -o/--output", fix=f"{pictures[0]} changes pictures: pass -o FOLDER")
-    texts = [perturbation for perturbation in chosen if perturbation not in pictures]
+    texts = [perturbation for perturbation in names if perturbation not in pictures]
     options = perturbation_options(option or [], texts)
     dataset = source.load()
     common: dict[str, Any] = {"seed": seed, "pipeline": pipeline, "threads": threads, "progress": progress_bar()}
@@ -225,7 +225,7 @@ def perturb(
             captions[name] = perturbations.changed_first(dataset, results, most)
     else:
         common |= {"image_folder": encode.image_folder, "skip_bad": encode.skip_bad, "overwrite": overwrite}
-        counts = perturbations.write_perturbations(dataset, chosen, output, **common, **options)
+        counts = perturbations.write_perturbations(dataset, names, output, **common, **options)
         for name in texts if most else ():
             results = perturbations.read_perturbed(value_types.Dataset.load(output / name))
             captions[name] = perturbations.changed_first(dataset, results, most)
@@ -240,13 +240,13 @@ def perturb(
 
 def perturbation_options(pairs: Sequence[str], names: Sequence[str]) -> dict[str, Any]:
     """``k=2`` as the type that the perturbations declare; an unknown option is left for them to refuse."""
-    known: dict[str, inspect.Parameter] = {}
+    parameters: dict[str, inspect.Parameter] = {}
     for name in names:
-        known |= perturbations.options_of(perturbations.PERTURBATIONS[name])
+        parameters |= perturbations.options_of(perturbations.PERTURBATIONS[name])
     spelled = [f"{key.replace('-', '_')}{equals}{value}" for key, equals, value in (p.partition("=") for p in pairs)]
     values: dict[str, Any] = key_values("--option", spelled, "k=2")
-    for key in values.keys() & known.keys():
-        declared = ValueType.of(known[key].annotation)
+    for key in values.keys() & parameters.keys():
+        declared = ValueType.of(parameters[key].annotation)
         try:
             values[key] = declared.read(values[key])
         except ValueError as error:
@@ -306,22 +306,22 @@ def hard_negatives(
     check_outputs(write_dataset, overwrite=overwrite)
     check_tables(output, overwrite=overwrite)
     if source is not None and data.is_known(str(source)):
-        known = data.known_dataset(str(source))
-        if known.purpose != "hard negatives":
+        entry = data.known_dataset(str(source))
+        if entry.purpose != "hard negatives":
             raise UsageError(
-                f"{known.name} has no hard negatives",
-                fix=f"make some from its captions: --dataset {known.name} --perturb adversarial",
+                f"{entry.name} has no hard negatives",
+                fix=f"make some from its captions: --dataset {entry.name} --perturb adversarial",
             )
-        files = data.find_known(known.name, dataset.data_folder)
+        files = data.find_known(entry.name, dataset.data_folder)
         source = files.path
         encode = encode if encode.image_folder is not None else replace(encode, image_folder=files.pictures)
     described = dataset.load_if_given()
     cases = replace(options, dataset=described).load(source, judging.seed, progress_bar())
     cases = cases.without(without) if without else cases
     if write_dataset is not None:
-        written = cases.as_dataset()
-        written.save(write_dataset, overwrite=overwrite)
-        counts = f"{len(written.caption_ids):,} captions of {len(written.image_ids):,} images"
+        dataset_of_cases = cases.as_dataset()
+        dataset_of_cases.save(write_dataset, overwrite=overwrite)
+        counts = f"{len(dataset_of_cases.caption_ids):,} captions of {len(dataset_of_cases.image_ids):,} images"
         print_note(f"{counts} written to {write_dataset}")
     if described is not None and not (scorers.image_text or options.perturbations):
         raise UsageError("--dataset requires --perturb or --image-text", fix="pass one of them, or drop --dataset")

@@ -27,10 +27,10 @@ _LONGEST = 16
 def sparkline(values: Sequence[float], longest: int = _LONGEST) -> str:
     """Values as a line of blocks, from the lowest to the highest; of many values, the last of each part."""
     ends = [round((part + 1) * len(values) / min(longest, len(values))) for part in range(min(longest, len(values)))]
-    kept = [values[end - 1] for end in ends]
-    low, high = min(kept, default=0.0), max(kept, default=0.0)
+    ends_of = [values[end - 1] for end in ends]
+    low, high = min(ends_of, default=0.0), max(ends_of, default=0.0)
     scale = (len(_BLOCKS) - 1) / (high - low) if high > low else 0.0
-    return "".join(_BLOCKS[round(scale * (value - low))] for value in kept)
+    return "".join(_BLOCKS[round(scale * (value - low))] for value in ends_of)
 
 
 class LiveCurve(Bar):
@@ -74,8 +74,8 @@ _DATA = option(
 
 def _setting(name: str, default: str = "") -> Any:
     """A setting of recipes as a flag, whose help ends with its ``default``."""
-    known = declarations(train.TrainingSettings)[name]
-    return field(default=None, metadata={"option": replace(known, help=known.help + default)})
+    declaration = declarations(train.TrainingSettings)[name]
+    return field(default=None, metadata={"option": replace(declaration, help=declaration.help + default)})
 
 
 @dataclass(frozen=True)
@@ -150,11 +150,11 @@ def train_command(
     return trained
 
 
-def _required(data: Path | None, output: Path | None, made: str) -> tuple[Path, Path]:
+def _required(data: Path | None, output: Path | None, result: str) -> tuple[Path, Path]:
     if data is None:
         raise UsageError("no data", fix="pass --data and the folder with captions and features", option="data")
     if output is None:
-        fix = f"pass -o and the folder that the {made} is written to"
+        fix = f"pass -o and the folder that the {result} is written to"
         raise UsageError("no output folder", fix=fix, option="output")
     return data, output
 
@@ -179,11 +179,11 @@ def _listed_recipes(words: str) -> CommandAnswer:
 
     def described(recipe: train.TrainingRecipe) -> str:
         tables, whole = train.tables_of(recipe), minutes.recipe.get(recipe.name)
-        about = recipe.about + (f" ({tables})" if tables else "")
+        summary = recipe.about + (f" ({tables})" if tables else "")
         if whole is None:
-            return about
+            return summary
         tenth = "" if recipe.settings.fraction < 1 else f", {minutes.tenth[recipe.name]:.0f} with --fraction 0.1"
-        return f"{about}; {whole:.0f} min{tenth}"
+        return f"{summary}; {whole:.0f} min{tenth}"
 
     lists = tuple(
         FactList(tuple((recipe.name, described(recipe)) for recipe in group.recipes), f"{group.title}:")
@@ -313,9 +313,9 @@ def _listed_trainings(plan: train.SweepPlan, state: train.SweepState) -> Command
         }
         for training in plan.trainings
     ]
-    left = {folder: f"{count:,} steps" if count else "to be measured again" for folder, count in state.steps.items()}
-    listed = tuple((training.folder, left.get(training.folder, "finished")) for training in plan.trainings)
-    many = f"{len(left)} of {metrics.format_count(len(listed), 'training')} to run"
+    steps = {folder: f"{count:,} steps" if count else "to be measured again" for folder, count in state.steps.items()}
+    listed = tuple((training.folder, steps.get(training.folder, "finished")) for training in plan.trainings)
+    many = f"{len(steps)} of {metrics.format_count(len(listed), 'training')} to run"
     return CommandAnswer(
         "Trainings of the sweep", (FactList(listed), Text.of(many)), {"recipe": plan.name, "trainings": rows}
     )
