@@ -27,3 +27,10 @@ def test_named_test_exists(name: str) -> None:
     tree = ast.parse((ROOT / path).read_text(encoding="utf-8"))
     functions = [node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
     assert function in functions if function else any(name.startswith("test_") for name in functions)
+
+
+def test_tests_that_the_page_on_security_names_exist() -> None:
+    page = (ROOT / "docs" / "explanation" / "security.md").read_text(encoding="utf-8")
+    trees = [ast.parse((ROOT / path).read_text("utf-8")) for path in set(re.findall(r"tests/[\w/]+\.py", page))]
+    functions = {node.name for tree in trees for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}
+    assert set(re.findall(r"\b(test_\w+)(?!\.py)\b`", page)) <= functions
