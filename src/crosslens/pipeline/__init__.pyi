@@ -8,7 +8,6 @@ from crosslens.pipeline.curves import (
     gallery_curve as gallery_curve,
     parse_counts as parse_counts,
     parse_sizes as parse_sizes,
-    round_sizes as round_sizes,
 )
 from crosslens.pipeline.evaluations.encoding import load_dual_encoder as load_dual_encoder, note_skipped as note_skipped
 from crosslens.pipeline.evaluations.evaluation import evaluate as evaluate

@@ -1,9 +1,4 @@
 from crosslens.report.audits import audit as audit, audit_with_report as audit_with_report, calibrate as calibrate
-from crosslens.report.document.inputs import (
-    ReportInputs as ReportInputs,
-    is_audit as is_audit,
-    report_inputs as report_inputs,
-)
 from crosslens.report.document.page import (
     Report as Report,
     WrittenReport as WrittenReport,
@@ -25,6 +20,7 @@ from crosslens.report.forms.files import check_ending as check_ending
 from crosslens.report.forms.page import chart_html as chart_html, section_html as section_html
 from crosslens.report.forms.pictures import EmbeddedImage as EmbeddedImage
 from crosslens.report.forms.theme import LEVEL_COLOURS as LEVEL_COLOURS, SECTION_STYLE as SECTION_STYLE
+from crosslens.report.inputs import ReportInputs as ReportInputs, is_audit as is_audit, report_inputs as report_inputs
 from crosslens.report.tracking import (
     TrackedAt as TrackedAt,
     log_to_mlflow as log_to_mlflow,

@@ -20,8 +20,8 @@ from crosslens.audits import (
 from crosslens.core import accepts_options, refuse_other_keywords
 from crosslens.encode import EncodeOptions
 from crosslens.pipeline import AuditOptions, EvaluateOptions, InputOptions, ModelOptions
-from crosslens.report.document.inputs import report_inputs
 from crosslens.report.document.page import Report
+from crosslens.report.inputs import report_inputs
 from crosslens.storage import hold_output, write_text
 from crosslens.values import Dataset
 

@@ -13,7 +13,7 @@ from crosslens.audits import StageResult
 from crosslens.core import Effect, Figure, Finding, Interval, Intervals, Section
 from crosslens.report import ReportInputs
 from crosslens.report.document.answer import headline, questions, strip
-from crosslens.report.document.inputs import ReportContext
+from crosslens.report.document.context import ReportContext
 from crosslens.values import Dataset, Run
 
 TARGETS = frozenset({"groups", "reading", "labels", "twins", "better", "numbers"})

@@ -29,7 +29,7 @@ from crosslens.core import (
 )
 from crosslens.report import ReportInputs, report_inputs, write_report
 from crosslens.report.document.bars import failure_picture
-from crosslens.report.document.inputs import ReportContext
+from crosslens.report.document.context import ReportContext
 from crosslens.report.document.queries import PageQueries, evidence_address, example, misses
 
 SIDES = {"left": "right", "right": "left"}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
-from html import unescape
+from html import escape, unescape
 
 import numpy as np
 import pytest
@@ -25,7 +25,7 @@ from crosslens.core import (
     flat,
 )
 from crosslens.report import Report, ReportInputs, report_inputs
-from crosslens.report.document.inputs import ReportContext
+from crosslens.report.document.context import ReportContext
 from crosslens.report.document.sections import groups, hit_rate, numbers
 
 from .conftest import COLOURS, IMAGES, NASTY, PER_IMAGE, Drawn, Study
@@ -259,6 +259,20 @@ def test_the_curve_over_sizes_ends_at_the_hit_rate(study: Study, inputs: ReportI
     for k in (1, 5, 10):
         assert hit_rate(ranks, k) == pytest.approx(run[f"t2i/Hit@{k}"].mean)
     assert hit_rate([-1, 1], 10) == 0.5
+
+
+def test_figures_open_the_queries_that_they_count_as_missed(study: Study, inputs: ReportInputs, report: Report) -> None:
+    strip = next(part for part in flat(report.sections[0].parts) if isinstance(part, Intervals))
+    assert [row.address for row in strip.rows] == [f"#misses-of-{name}" for name in inputs.runs]
+    table = next(table for table in report.sections[-1].tables if table.drawn)
+    addresses = {str(row[0]).split(" ")[0]: cell.address for row in table.rows if isinstance(cell := row[1], Figure)}
+    first = next(iter(inputs.runs))
+    assert addresses["t2i/Hit@1"] == f"#misses-of-{first}"
+    assert addresses["t2i/Hit@5"] == f"#misses-of-{first}-beyond-5"
+    assert addresses["i2t/Hit@1"] == "", "cards and lists are of captions"
+    assert all(f'id="{escape(address[1:])}"' in report.page for address in addresses.values() if address)
+    beyond = sum(rank > 5 for rank in slow_ranks(study, first))
+    assert f"Hit@5, {first}: {beyond} of {IMAGES * PER_IMAGE} missed" in plain(report.page)
 
 
 # Stages

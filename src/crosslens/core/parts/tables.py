@@ -40,6 +40,8 @@ class Figure:
     mark: str = ""
     """What stands behind number and interval: a star, which a note explains."""
     short: bool = False
+    address: str = ""
+    """Where pages show what it counts, from a cell of a table."""
 
     @classmethod
     def p(cls, value: float | None, permutations: int = 10_000) -> Figure:

@@ -6,9 +6,8 @@ what stands beside each other: one run, one model in several galleries, several 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from math import isfinite
 
 from crosslens.audits import stages_that_answer
 from crosslens.core import (
@@ -22,9 +21,10 @@ from crosslens.core import (
     Intervals,
     Tone,
 )
+from crosslens.explanations import listed
 from crosslens.metrics import dataset_name, facts_of, format_count, metric_figure, unit_of
-from crosslens.report.document.inputs import ReportContext, listed
-from crosslens.report.document.queries import evidence_address
+from crosslens.report.document.context import ReportContext
+from crosslens.report.document.queries import PageQueries, evidence_address
 from crosslens.statistics import PairedTest, paired_permutation
 from crosslens.values import MetricValues, split_name
 
@@ -44,12 +44,6 @@ def of_100(values: MetricValues) -> str:
     """A share as a count of a hundred; small ones and large ones are neither none nor all."""
     share = values.mean
     return "fewer than 1" if 0 < share < 0.005 else "more than 99" if 0.995 < share < 1 else f"{100 * share:.0f}"
-
-
-def _of_model(context: ReportContext) -> list[Finding]:
-    """What was found about models, and not about labels or which of them is better."""
-    other = (*stages_that_answer("labels"), "comparison")
-    return [finding for finding in context.findings if finding.stage not in other]
 
 
 # The sentence
@@ -81,7 +75,8 @@ def _one_run(context: ReportContext, metric: str) -> str:
 
 def what_breaks(context: ReportContext) -> str:
     """The first of what is likely or settled; that nothing was seen where nothing was; nothing where it is open."""
-    findings = _of_model(context)
+    other = (*stages_that_answer("labels"), "comparison")
+    findings = [finding for finding in context.findings if finding.stage not in other]
     sure = [finding for finding in findings if finding.certainty != "open"]
     if not sure:
         return "Nothing that was looked for breaks it." if context.looked and not findings else ""
@@ -220,13 +215,18 @@ def strip(context: ReportContext) -> Intervals | None:
     if metric is None:
         return None
     share = unit_of(metric) == "share"
-    shared = context.shared
+    shared, page = context.shared, PageQueries.of_page(context)
     rows: list[Interval] = []
     if context.shape == "single":
         direction, run = split_name(metric)[0], runs[names[0]]
         hits = [name for name in (f"{direction}/Hit@{k}" for k in (5, 10)) if name in run and name != metric]
         rows += [
-            Interval(_figure(name, run[name]), _place_words(name), tone="good" if name == metric else "")
+            Interval(
+                _figure(name, run[name]),
+                _place_words(name),
+                tone="good" if name == metric else "",
+                address=page.address(names[0], run[name]),
+            )
             for name in (metric, *hits)
         ]
     else:
@@ -249,7 +249,7 @@ def strip(context: ReportContext) -> Intervals | None:
             )  # fmt: skip
             leads = name == names[0] if context.shape == "galleries" else values.mean == best[dataset_name(runs[name])]
             toned: Tone = "good" if leads and share else "bad" if tone else ""
-            rows.append(Interval(_figure(metric, values), label, about, change, toned))
+            rows.append(Interval(_figure(metric, values), label, about, change, toned, page.address(name, values)))
     asks = _FINDS.get(split_name(metric)[0], ("", "query"))[1]
     counts = {values.n for values in shared.values()} or {run[metric].n for run in runs.values() if metric in run}
     over = f" over {'the same ' if shared else ''}{format_count(counts.pop(), asks)}" if len(counts) == 1 else ""
@@ -280,15 +280,13 @@ def questions(context: ReportContext, targets: frozenset[str]) -> Answers:
     if context.shape in ("models", "grid"):
         asked[0] = _which
     answers = [answer for ask in asked if (answer := ask(context)) is not None]
-    if not context.inputs.results:  # said once
-        left = [answer.question for answer in answers if answer.text.startswith(_NOT_LOOKED)]
-        answers = [answer for answer in answers if not answer.text.startswith(_NOT_LOOKED)]
-        if left:
-            text = f"{' '.join(left)} These are runs alone; crosslens audit looks at more."
-            answers.append(AnsweredQuestion("Not asked", text))
+    left = [answer for answer in answers if not context.inputs.results and answer.text.startswith(_NOT_LOOKED)]
+    if left:  # said once
+        text = f"{' '.join(answer.question for answer in left)} These are runs alone; crosslens audit looks at more."
+        answers = [*(answer for answer in answers if answer not in left), AnsweredQuestion("Not asked", text)]
     return Answers(tuple(
         answer if answer.address.lstrip("#") in targets or answer.address.startswith("#evidence")
-        else AnsweredQuestion(answer.question, answer.text, answer.certainty, answer.reason)
+        else replace(answer, address="", link="")
         for answer in answers
     ))  # fmt: skip
 
@@ -301,33 +299,27 @@ def _how_good(context: ReportContext) -> AnsweredQuestion | None:
     values = context.shared.get(name, runs[name][metric])
     figure = _figure(metric, values)
     where = f"Among {context.gallery(name):,} pictures, " if context.shape == "galleries" else ""
-    said = f"{where}{context.model(name)} {_finds(metric, values)} {_ends(values)}".rstrip()
+    said = f"{where}{context.model(name)} {_finds(metric, values)} {figure.interval}".rstrip()
     direction, short = split_name(metric)
     if (deep := f"{direction}/Hit@5") in runs[name] and short == "Hit@1":
         text = f"{said}; it is among the first five for {of_100(runs[name][deep])}."
     else:
         text = f"{said}."
     images = len(set(values.clusters.tolist()))
-    half = 100 * (values.high - values.low) / 2
-    if not isfinite(half):
-        return AnsweredQuestion("How good is it?", text, "open", "The run has no interval.", "#groups", "By group ↓")
-    if any(
-        "*" in FINDING_KINDS[finding.kind].details["silences"] and finding.model in ("", name)
-        for finding in context.findings if finding.certainty != "open"
-    ):  # fmt: skip
-        reason = "open: the input is not sound, so this says how good the files are, and not how good the model is."
-        return AnsweredQuestion("How good is it?", text, "open", reason, "#groups", "By group ↓")
     certainty = "settled" if images >= _MANY_IMAGES else "likely"
     reason = (
         f"The {100 * values.level:g} % interval over {format_count(images, 'image')} is {figure.interval}. "
         f"Settled: over {_MANY_IMAGES} images or more; likely: over fewer."
     )
+    if not figure.bounded:
+        certainty, reason = "open", "The run has no interval."
+    elif any(
+        "*" in FINDING_KINDS[finding.kind].details["silences"] and finding.model in ("", name)
+        for finding in context.findings if finding.certainty != "open"
+    ):  # fmt: skip
+        certainty = "open"
+        reason = "open: the input is not sound, so this says how good the files are, and not how good the model is."
     return AnsweredQuestion("How good is it?", text, certainty, reason, "#groups", "By group ↓")
-
-
-def _ends(values: MetricValues) -> str:
-    figure = Figure(values.mean, values.low, values.high, scale=100, digits=0)
-    return figure.interval
 
 
 def _which(context: ReportContext) -> AnsweredQuestion | None:
@@ -413,18 +405,11 @@ def _answer(
 ) -> AnsweredQuestion:
     """The first finding, and how many more there are; as sure as it is."""
     first = findings[0]
-    second = next(_others(findings), None)
-    text, more = context.said(first), f" {context.said(second)}" if second is not None else ""
+    said = [context.said(first)]
+    said += [  # the next finding of another kind that is as sure
+        context.said(finding) for finding in findings[1:]
+        if finding.kind != first.kind and finding.certainty == first.certainty != "open"
+    ][:1]  # fmt: skip
     if evidence := evidence_address(context, first):
         target, link = evidence, f"The {format_count(len(first.evidence), 'query')} ↓"
-    return AnsweredQuestion(question, f"{text}{more}", first.certainty, first.reason, target, link)
-
-
-def _others(findings: Sequence[Finding]) -> Iterator[Finding]:
-    """The next finding of another kind that is as sure."""
-    first = findings[0]
-    yield from (
-        finding
-        for finding in findings[1:]
-        if finding.kind != first.kind and finding.certainty == first.certainty != "open"
-    )
+    return AnsweredQuestion(question, " ".join(said), first.certainty, first.reason, target, link)

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from crosslens.audits import StageResult
 from crosslens.core import Folded, PairedBars, Part, QueryCards, Section
-from crosslens.report.document.inputs import ReportContext
+from crosslens.report.document.context import ReportContext
 from crosslens.report.document.queries import PageQueries, shown_queries
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -17,15 +17,15 @@ from crosslens.analyze import RelatedPictures, changed_sentence, changed_words, 
 from crosslens.core import CrosslensError, Facet, PictureCard, QueryCard
 from crosslens.data import read_table
 from crosslens.explanations import Explanation, explain_queries
-from crosslens.report.document.inputs import ReportContext
+from crosslens.report.document.context import ReportContext
 from crosslens.storage import read_parquet_file
 from crosslens.values import IMAGE_TO_TEXT, Dataset, Run
 
 FAILED = pl.col("rank").is_null() | (pl.col("rank") != 1)
 _LEAD = pl.coalesce("margin", "margin_at_least")
 _MOST_COLUMNS, _MOST_GROUPS = 2, 20
-_EXCUSES = {"same caption"}
-"""Reasons for listing a label that excuse a miss."""
+_EXCUSE = "same caption"
+"""The reason for listing a label that excuses a miss."""
 _SAME_CAPTION = "Doubtful label: another picture has this very caption."
 _UNANNOTATED = "Doubtful label: nobody annotated the pair, and its captions are as alike as those of annotated pairs."
 CAME_FIRST, _WRONG = "what came first", "what differs"
@@ -74,11 +74,10 @@ class RunMisses:
         """All of them, the surest mistakes first."""
         if self.dataset is None or not self.table.height:
             return ()
-        texts: dict[str, str] = {}
-        suspect = self.context.read_stored(lambda: _suspect_labels(self.context, self.name), "the misses", texts)
-        pairs: set[tuple[str, str]] = set()
-        fitting = self.context.read_stored(lambda: _unannotated_pairs(self.context, self.name), "the misses", pairs)
-        causes = self.context.read_stored(lambda: _main_causes(self.context, self.name), "the misses", texts)
+        read = partial(self.context.read_stored, part="the misses")
+        suspect = read(partial(_suspect_labels, self.context, self.name), otherwise=set())
+        fitting = read(partial(_unannotated_pairs, self.context, self.name), otherwise=set())
+        causes = read(partial(_main_causes, self.context, self.name), otherwise={})
         relatives = RelatedPictures(self.dataset)
         groups = self.groups
         ordered = self.table.sort(_LEAD.fill_null(0.0), "query", descending=[True, False])
@@ -201,14 +200,11 @@ class RunMisses:
 
     def captions_of(self, item: Any) -> Sequence[str]:
         data = self.dataset
-        if data is None:
-            return ()
-        if item in data.caption_rows:
+        if data is not None and item in data.caption_rows:
             return (data.texts[data.caption_rows[item]],)
-        row = data.image_rows.get(item)
-        return (
-            () if row is None else tuple(data.texts[caption] for caption in np.flatnonzero(data.caption_image == row))
-        )
+        if data is None or item not in data.image_rows:
+            return ()
+        return [data.texts[row] for row in np.flatnonzero(data.caption_image == data.image_rows[item])]
 
     def entry(self, row: Mapping[str, Any]) -> tuple[str, str]:
         """A query in a list: its id, what it asks, and what came first instead."""
@@ -244,31 +240,30 @@ def reason_of(explanation: Explanation, other_words: str = "") -> tuple[str, str
     return f"The right picture: {difference}" if difference else "", doubt
 
 
+def _stage_table(context: ReportContext, stage: str, name: str, file: str) -> pl.DataFrame | None:
+    """A table that a stage wrote about a run or its dataset."""
+    result = context.inputs.stage_of(stage, name)
+    path = None if result is None or result.folder is None else result.folder / file
+    if path is None or not path.exists():
+        return None
+    return read_parquet_file(path) if path.suffix == ".parquet" else read_table(path).frame
+
+
 def _main_causes(context: ReportContext, name: str) -> dict[str, str]:
     """The main cause of each failure, where the audit looked for causes."""
-    result = context.inputs.stage_of("explain", name)
-    file = None if result is None or result.folder is None else result.folder / "failures.parquet"
-    if file is None or not file.exists():
-        return {}
-    return dict(read_parquet_file(file).select("query", "main_cause").drop_nulls().iter_rows())
+    table = _stage_table(context, "explain", name, "failures.parquet")
+    return {} if table is None else dict(table.select("query", "main_cause").drop_nulls().iter_rows())
 
 
-def _suspect_labels(context: ReportContext, name: str) -> dict[str, str]:
+def _suspect_labels(context: ReportContext, name: str) -> set[str]:
     """Captions that another image has too, word for word."""
     result = context.inputs.stage_of("label-quality", name)
-    if result is None:
-        return {}
-    rows: Sequence[Mapping[str, Any]] = list(result.payload.get("review", ()))
-    if result.folder is not None and (file := result.folder / "review.csv").exists():
-        rows = read_table(file).frame.to_dicts()
-    reasons = {str(row["caption"]): set(str(row["reason"]).split(" + ")) & _EXCUSES for row in rows if row["caption"]}
-    return {caption: ", ".join(sorted(own)) for caption, own in reasons.items() if own}
+    table = _stage_table(context, "label-quality", name, "review.csv")
+    rows = table.to_dicts() if table is not None else result.payload.get("review", ()) if result is not None else ()
+    return {str(row["caption"]) for row in rows if row["caption"] and _EXCUSE in str(row["reason"]).split(" + ")}
 
 
 def _unannotated_pairs(context: ReportContext, name: str) -> set[tuple[str, str]]:
     """Image and caption of pairs that nobody annotated, and that are as similar as annotated ones."""
-    result = context.inputs.stage_of("missing-positives", name)
-    file = None if result is None or result.folder is None else result.folder / "missing.csv"
-    if file is None or not file.exists():
-        return set()
-    return set(read_table(file).frame.select("image", "caption").iter_rows())
+    table = _stage_table(context, "missing-positives", name, "missing.csv")
+    return set() if table is None else set(table.select("image", "caption").iter_rows())

@@ -16,7 +16,7 @@ from crosslens.core import Beside, Chart, Part, Row, Section, Table, Text, Usage
 from crosslens.metrics import format_count
 from crosslens.report.document.answer import headline, questions, strip
 from crosslens.report.document.bars import failure_picture
-from crosslens.report.document.inputs import QUERIES, SIZE_BUDGET, ReportContext, ReportInputs, Source, report_inputs
+from crosslens.report.document.context import ReportContext
 from crosslens.report.document.queries import example, misses
 from crosslens.report.document.sections import better, groups, labels, numbers, reading
 from crosslens.report.export import write_changed
@@ -26,6 +26,7 @@ from crosslens.report.forms.page import html_page, part_html, pictured, section_
 from crosslens.report.forms.pictures import shared_pictures
 from crosslens.report.forms.tables import BOOKTABS, latex_table
 from crosslens.report.forms.theme import SCRIPT
+from crosslens.report.inputs import QUERIES, SIZE_BUDGET, ReportInputs, Source, report_inputs
 from crosslens.storage import refuse_existing, write_text
 from crosslens.values import Dataset, Run
 
@@ -52,11 +53,13 @@ class Report:
         shown = built("example", example)
         sections: list[Section | None] = [
             built("better", better), built("failures", failure_picture), built("groups", groups),
-            built("reading", reading), built("labels", labels), built("misses", misses), built("numbers", numbers),
+            built("reading", reading), built("labels", labels), built("misses", misses),
         ]  # fmt: skip
+        opening = strip(context)
+        sections.append(built("numbers", numbers))  # which lists the queries behind both
         below = [section for section in sections if section is not None and section.parts]
         targets = frozenset(section.target for section in below)
-        parts: list[Part] = [part for part in [strip(context)] if part is not None]
+        parts: list[Part] = [] if opening is None else [opening]
         if shown is not None:
             parts = [Beside((tuple(parts), (Text(("For example, asked for",), note=True), shown)))]
         first = Section(headline(context), (*parts, questions(context, targets)), target="answer")

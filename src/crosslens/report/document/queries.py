@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import cached_property
+from math import inf
 from weakref import WeakKeyDictionary
 
 import polars as pl
@@ -12,9 +14,10 @@ import polars as pl
 from crosslens.analyze import TWIN
 from crosslens.core import EvidenceList, Facet, FacetValue, Finding, Folded, PairedBars, Part, QueryCards, Section, Text
 from crosslens.metrics import dataset_name, format_count
-from crosslens.report.document.inputs import ReportContext
+from crosslens.report.document.context import ReportContext
 from crosslens.report.document.misses import CAME_FIRST, Miss, RunMisses, reason_of
 from crosslens.report.forms.cards import card_target
+from crosslens.values import MetricValues, split_name
 
 _MOST_CARDS, _OF_EACH = 240, 4
 """All cards; and cards of every group, where it has so many misses."""
@@ -47,12 +50,14 @@ def evidence_address(context: ReportContext, finding: Finding) -> str:
 class PageQueries:
     """The queries of a page: one has a card once, and what is said of it elsewhere leads there.
 
-    ``shown`` are queries that have cards in other parts of the page than the section of misses.
+    ``shown`` are queries that have cards in other parts of the page than the section of misses; ``behind_figures`` are
+    lists that figures lead to, by their places.
     """
 
     def __init__(self, context: ReportContext) -> None:
         self.context = context
         self.shown: set[str] = set()
+        self.behind_figures: dict[str, EvidenceList] = {}
         self._of_run: dict[str, RunMisses] = {}
 
     @classmethod
@@ -119,17 +124,35 @@ class PageQueries:
         parts: list[Part] = [Text.of(said, fewer), *([cards] if kept else []), *self._others(), *lists, *folded]
         return Section("Look at the misses yourself", tuple(parts), target="misses")
 
-    def of_group(self, name: str, group: str, queries: Sequence[str], target: str) -> EvidenceList | None:
-        """The misses of a run in a group of its queries, the surest first; nothing where there are none."""
+    def of_group(
+        self, name: str, group: str, queries: Sequence[str], target: str, *, beyond: int = 1
+    ) -> EvidenceList | None:
+        """The misses of a run in a group of its queries, the surest first; nothing where there are none.
+
+        A query is missed where the right item has a rank ``beyond`` this one.
+        """
         members, run = frozenset(queries), self.of(name)
-        misses = [miss for miss in run.misses if miss.row["query"] in members]
+        misses = [miss for miss in run.misses if miss.row["query"] in members and (miss.row["rank"] or inf) > beyond]
         if not misses:
             return None
         title = f"{group}, {self.context.short(name)}: {len(misses):,} of {len(members):,} missed"
         title += f", the surest {_MOST_OF_GROUP}" if len(misses) > _MOST_OF_GROUP else ""
-        rows = [miss.row for miss in misses[:_MOST_OF_GROUP]]
-        addresses = tuple(self._card_address(run, row["query"]) for row in rows)
-        return EvidenceList(target, title, tuple(map(run.entry, rows)), addresses)
+        return self._listed(run, misses[:_MOST_OF_GROUP], target, title)
+
+    def address(self, name: str, values: MetricValues) -> str:
+        """Where the queries are listed that a metric of ranks counts as missed, the list kept for the page's end."""
+        run, (direction, metric) = self.of(name), split_name(values.name)
+        counted = re.fullmatch(r"Hit@(\d+)|\w*Recall@1|MRR|MedR", metric)
+        if direction != self.context.direction or counted is None or not run.misses:
+            return ""
+        beyond, whole = int(counted[1] or 1), len(values.query_ids) == len(run.run[values.name].query_ids)
+        if beyond == 1 and whole:
+            return f"#misses-of-{name}"
+        target = f"misses-of-{name}-{f'beyond-{beyond}' if whole else 'shared'}"
+        words = metric if whole else f"{metric} over the queries of all galleries"
+        behind = self.of_group(name, words, values.query_ids, target, beyond=beyond)
+        self.behind_figures |= {} if behind is None else {target: behind}
+        return f"#{target}" if behind is not None else ""
 
     def _others(self) -> Iterator[Folded]:
         """Of every other run, the surest of the misses that have no card above."""
@@ -145,11 +168,14 @@ class PageQueries:
     def _list(self, name: str) -> EvidenceList | None:
         run = self.of(name)
         most = _MOST_LISTED if run is self.run else _MOST_ELSEWHERE
-        rows = [miss.row for miss in run.misses[:most]]
         counted = f"{format_count(len(run.misses), 'missed query')} of {name}"
         title = f"All {counted}" if len(run.misses) <= most else f"The surest {most:,} of {counted}"
-        addresses = tuple(self._card_address(run, row["query"]) for row in rows)
-        return EvidenceList(f"misses-of-{name}", title, tuple(map(run.entry, rows)), addresses) if rows else None
+        return self._listed(run, run.misses[:most], f"misses-of-{name}", title) if run.misses else None
+
+    def _listed(self, run: RunMisses, misses: Sequence[Miss], target: str, title: str) -> EvidenceList:
+        """Misses as entries that lead to their cards."""
+        addresses = tuple(self._card_address(run, miss.row["query"]) for miss in misses)
+        return EvidenceList(target, title, tuple(run.entry(miss.row) for miss in misses), addresses)
 
     def example(self, finding: Finding | None = None) -> QueryCards | None:
         """The most telling miss behind a finding, else of the run: what differs is known, and no label is doubted."""

@@ -39,19 +39,10 @@ from crosslens.core import (
     Text,
     Tone,
 )
-from crosslens.metrics import (
-    SubGalleries,
-    facts_of,
-    format_count,
-    metric_figure,
-    parse_metric,
-    spec_of,
-    unit_of,
-    unit_sentence,
-)
-from crosslens.pipeline import DEFINITIONS, round_sizes, run_facts
+from crosslens.metrics import facts_of, format_count, metric_figure, spec_of, unit_of, unit_sentence
+from crosslens.pipeline import DEFINITIONS, gallery_curve, run_facts, value_figure
 from crosslens.report.document.bars import detailed_run, has_bars, stored_bars
-from crosslens.report.document.inputs import ReportContext
+from crosslens.report.document.context import ReportContext
 from crosslens.report.document.queries import PageQueries
 from crosslens.storage import Array
 from crosslens.values import DIRECTION_LABELS, MetricValues, Run, split_name
@@ -60,7 +51,6 @@ _RECALLS = ("Hit", "Recall", "CappedRecall")
 _MAIN = ("Hit@1", "Hit@5", "Hit@10", "MRR", "MedR")
 """What the table of all numbers has; every other metric is folded below."""
 _CUTOFFS = (1, 2, 3, 5, 10, 20, 50, 100, 200, 500, 1000)
-_FIRST = parse_metric("Hit@1").spec
 _MOST_COLUMNS = 6
 """Runs beside each other in a chart; of more, the best of each dataset."""
 _MOST_DRAWN = 3
@@ -71,9 +61,7 @@ _PLACED = ("groups", "twins", "comparison", "evaluate")
 
 
 def _figure_of(values: MetricValues | None, metric: str) -> Figure:
-    if values is None:
-        return metric_figure(metric, None)
-    return metric_figure(values.name, values.mean, values.low, values.high)
+    return metric_figure(metric, None) if values is None else value_figure(values)
 
 
 def _stored(context: ReportContext, stage: str) -> list[Part]:
@@ -306,6 +294,8 @@ def numbers(context: ReportContext) -> Section:
         levels = " and ".join(sorted({f"{100 * run[name].level:g} %" for run in runs.values() for name in run}))
         parts.append(Text.of(f"{unit_sentence(main)} In brackets: {levels} intervals over images.", note=True))
     parts += _recalls(runs, context)
+    behind = tuple(PageQueries.of_page(context).behind_figures.values())
+    parts += [Folded("The misses behind each figure", behind)] if behind else []
     if rest:
         families = dict.fromkeys(map(_family, rest))
         words = [f"{name}@k: {DEFINITIONS[name]}." for name in families if name in DEFINITIONS]
@@ -338,13 +328,17 @@ def _family(metric: str) -> str:
 
 
 def _metrics_table(context: ReportContext, names: Sequence[str], runs: Mapping[str, Run]) -> Table:
-    """A row per metric, a column per run; of many runs, a row per run."""
+    """A row per metric, a column per run; of many runs, a row per run. Figures lead to the queries behind them."""
+
+    def cell(name: str, metric: str) -> Figure:
+        values = runs[name].values.get(metric)
+        address = "" if values is None else PageQueries.of_page(context).address(name, values)
+        return replace(_figure_of(values, metric), address=address)
+
     if len(runs) > _MOST_COLUMNS:
-        lines: list[tuple[Cell, ...]] = [
-            (name, *(_figure_of(run.values.get(metric), metric) for metric in names)) for name, run in runs.items()
-        ]
+        lines: list[tuple[Cell, ...]] = [(name, *(cell(name, metric) for metric in names)) for name in runs]
         return Table(("run", *names), lines, "l" * (1 + len(names)))
-    lines = [(_words_of(name), *(_figure_of(run.values.get(name), name) for run in runs.values())) for name in names]
+    lines = [(_words_of(metric), *(cell(name, metric) for name in runs)) for metric in names]
     return Table(("metric", *map(context.short, runs)), lines, "l" * (1 + len(runs)))
 
 
@@ -360,62 +354,49 @@ def _words_of(metric: str) -> str:
 
 def _recalls(runs: Mapping[str, Run], context: ReportContext) -> Iterator[Part]:
     """Hit, Recall and CappedRecall beside each other: papers call all three R@k."""
-    rows: list[tuple[Cell, ...]] = []
-    cutoffs: set[int] = set()
-    parsed = {
-        name: [(split_name(metric)[0], match[1], int(match[2])) for metric in run
-               if _family(metric) in _RECALLS and (match := re.search(r"(\w+)@(\d+)$", metric))]
-        for name, run in runs.items()
-    }  # fmt: skip
-    if all(len({kind for _, kind, _ in own}) < 2 for own in parsed.values()):
+    figures: dict[tuple[str, str, str], dict[int, Figure]] = {}
+    for name, run in runs.items():
+        for metric, values in run.values.items():
+            if _family(metric) in _RECALLS and (match := re.fullmatch(r"(\w+)@(\d+)", split_name(metric)[1])):
+                figures.setdefault((name, split_name(metric)[0], match[1]), {})[int(match[2])] = value_figure(values)
+    if len({kind for _, _, kind in figures}) < 2:
         return
-    cutoffs = {k for own in parsed.values() for _, _, k in own}
-    for name, own in parsed.items():
-        for side, kind in sorted({row[:2] for row in own}, key=lambda row: (row[0] != "t2i", row[0], row[1])):
-            label = f"{DIRECTION_LABELS.get(side, side)}: {kind}"
-            figures = (_figure_of(runs[name].values.get(f"{side}/{kind}@{k}"), f"{side}/{kind}@{k}")
-                       for k in sorted(cutoffs))  # fmt: skip
-            rows.append((context.short(name), label, *figures))
+    cutoffs = sorted({k for own in figures.values() for k in own})
+    ordered = sorted(figures, key=lambda key: (list(runs).index(key[0]), key[1] != "t2i", key[1:]))
+    rows = [
+        (context.short(name), f"{DIRECTION_LABELS.get(direction, direction)}: {kind}",
+         *(figures[name, direction, kind].get(k) for k in cutoffs))
+        for name, direction, kind in ordered
+    ]  # fmt: skip
     words = Text.of(*(f"{name}@k: {DEFINITIONS[name]}." for name in _RECALLS), note=True)
-    table = Table(("", "", *(f"@{k}" for k in sorted(cutoffs))), rows, "l" * (2 + len(cutoffs)), names=2)
+    table = Table(("", "", *(f"@{k}" for k in cutoffs)), rows, "l" * (2 + len(cutoffs)), names=2)
     yield Folded("If a paper says “R@5”", (table, words), "three quantities have that name")
 
 
 def _gallery(context: ReportContext, runs: Mapping[str, Run]) -> Iterator[Part]:
-    """Hit@k against k, and Hit@1 if the gallery held only some of the items: exact, from the ranks that a run keeps."""
+    """Hit@k against k, and Hit@1 if the gallery held only some of the items, from the ranks that a run keeps."""
     ranks = {name: own for name, run in runs.items() if (own := context.first_ranks(run)) is not None and len(own)}
     rankings = {name: runs[name].rankings[context.direction] for name in ranks}
-    charts: list[Lines] = []
+    charts: list[Chart] = []
     cutoffs = [k for k in _CUTOFFS if any(k <= len(ranking.item_ids) for ranking in rankings.values())]
-
-    def lines(title: str, across: Sequence[float], axis: str, figures: Mapping[str, Sequence[Figure]]) -> None:
-        series = tuple(Series(context.short(name), tuple(own)) for name, own in figures.items())
-        charts.append(
-            Lines(title=title, across=tuple(across), series=series, axis=axis, logarithmic=True, limits=(0, 1))
-        )
-
     if len(cutoffs) > 1:
-        shown = {name: [Figure.percent(hit_rate(own, k)) for k in cutoffs] for name, own in ranks.items()}
-        lines(f"Hit@k, {context.direction}", cutoffs, "k", shown)
-    # Only over the whole gallery every rank is known.
-    galleries = {
-        name: SubGalleries(ranking)
-        for name, ranking in rankings.items()
-        if ranking.complete
+        lines = (
+            Series(context.short(name), tuple(Figure.percent(hit_rate(own, k)) for k in cutoffs))
+            for name, own in ranks.items()
+        )
+        charts.append(Lines(
+            title=f"Hit@k, {context.direction}", across=tuple(map(float, cutoffs)), series=tuple(lines), axis="k",
+            logarithmic=True, limits=(0, 1),
+        ))  # fmt: skip
+    complete = [  # only over the whole gallery every rank is known
+        replace(runs[name], name=context.short(name)) for name, ranking in rankings.items()
+        if ranking.complete and (ranking.relevant_counts > 0).any()
         and not (ranking.known < len(ranking.item_ids)).any()
-        and (ranking.relevant_counts > 0).any()
-    }
-    sizes = (own.gallery for own in galleries.values())
-    across = round_sizes(max(own.smallest for own in galleries.values()), sizes) if galleries else ()
-    if len(across) > 1:
-        shown = {
-            name: [
-                Figure.percent(float(np.nanmean(own.values(_FIRST, size))) if size <= own.gallery else None)
-                for size in across
-            ]
-            for name, own in galleries.items()
-        }
-        lines(f"Hit@1 against the size of the gallery, {context.direction}", across, "items in the gallery", shown)
+    ]  # fmt: skip
+    if complete:
+        curves = gallery_curve(complete, f"{context.direction}/Hit@1", permutations=1)
+        title = f"Hit@1 against the size of the gallery, {context.direction}"
+        charts += [replace(chart, title=title) for chart in next(curves.sections()).charts if len(curves.sizes) > 1]
     if charts:
         about = (
             "If the gallery held only some of the items, drawn at random with the relevant ones kept: the mean over "

@@ -225,10 +225,10 @@ def _rows(table: Table) -> str:
 
 
 def _cell(cell: Cell) -> str:
-    if isinstance(cell, Figure) and cell.interval:
-        return f'{escape(cell.number)} <span class="facts">{cell.interval}</span>'
-    text = escape(cell_text(cell))
-    return f'<a href="{escape(cell.address)}">{text}</a>' if isinstance(cell, Link) else text
+    interval = f' <span class="facts">{cell.interval}</span>' if isinstance(cell, Figure) and cell.interval else ""
+    text = escape(cell.number if interval and isinstance(cell, Figure) else cell_text(cell))
+    address = cell.address if isinstance(cell, Link | Figure) else ""
+    return (f'<a href="{escape(address)}">{text}</a>' if address else text) + interval
 
 
 def chart_html(chart: Chart, drawn: Drawn | None = None) -> str:
