@@ -19,7 +19,7 @@ from crosslens.cli.app import app
 from crosslens.cli.help import group_of
 from crosslens.core import GROUPS, errors
 from crosslens.core.errors import CrosslensError
-from reference_pages.markdown import cell, cleaned
+from reference_pages.markdown import cell, cleaned, shared_rows
 
 _REPEATED = (
     "A flag that holds several names (NAMES, VALUES) may be repeated, and all of them count; so may a flag whose "
@@ -42,8 +42,7 @@ def command_line() -> str:
     """Options of many commands, then one section per command."""
     described = {path: _rows(command) for path, command in commands()}
     uses = Counter(entry for rows in described.values() for entry in rows.items() if entry[0].startswith("-"))
-    often = [entry for entry, count in uses.most_common() if count >= _SHARED]
-    shared = dict(reversed(often))  # of several with one name, the most used
+    shared = {name: row for name, row in shared_rows(described.values(), _SHARED).items() if name.startswith("-")}
     groups = {row: group for path, command in commands() for row, group in _groups(command, described[path]).items()}
     names = [name for name, row in uses if shared.get(name) == row]
     by_group = {group: [name for name in names if groups[shared[name]] == group] for group in GROUPS}

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import inspect
 import re
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 
@@ -27,6 +29,12 @@ def _terms(paragraph: str) -> str:
 def cell(text: str) -> str:
     """Text that fits into one table cell."""
     return re.sub(r"\s*\n\s*", " ", text).replace("|", "\\|").strip()
+
+
+def shared_rows(described: Iterable[Mapping[str, str]], least: int = 3) -> dict[str, str]:
+    """The lines that at least so many entries have, by the name they describe; of several of one name the most used."""
+    uses = Counter(row for rows in described for row in rows.items())
+    return dict(reversed([row for row, count in uses.most_common() if count >= least]))
 
 
 def signature(name: str, value: Any) -> str:

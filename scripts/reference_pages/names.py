@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections import Counter
 from collections.abc import Iterator
 from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
 import crosslens
-from reference_pages.markdown import cell, cleaned, signature
+from reference_pages.commands import commands
+from reference_pages.markdown import cell, cleaned, shared_rows, signature
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = ("README.md", "docs/*.md", "docs/how-to/*.md", "docs/explanation/*.md", "examples/*.ipynb")
@@ -38,27 +38,31 @@ def python_names() -> str:
 
 
 def _keywords_once(described: dict[str, str]) -> Iterator[str]:
-    """Keywords of many functions, then every name; what a function shares with an earlier one is described there."""
+    """Keywords of many functions, then every name; what another function or a command has, too, is described there."""
     lines = {name: [match[0].strip() for match in _KEYWORD.finditer(text)] for name, text in described.items()}
-    uses = Counter(line for listed in lines.values() for line in listed if "likewise" not in line)  # as the line above
-    often = [line for line, count in uses.most_common() if count >= _SHARED]
-    shared = set({_keyword(line): line for line in reversed(often)}.values())  # of several, the most used
+    alone = [{_keyword(line): line for line in listed if "likewise" not in line} for listed in lines.values()]
+    shared = set(shared_rows(alone, _SHARED).values())
     yield "## Keywords of many functions"
     yield "A keyword that is in a signature, and not in the list below it, is described here."
     yield "\n".join(sorted(shared))
-    earlier: dict[str, set[str]] = {}
+    elsewhere = {
+        f"As the flags of [`{path}`](command-line.md#{path.replace(' ', '-')})": {
+            f"- `{flag.opts[-1].lstrip('-').replace('-', '_')}`: {cleaned(getattr(flag, 'help', None) or '')}"
+            for flag in command.params
+        }
+        for path, command in commands()
+    }
     for name, text in described.items():
         special = set(lines[name]) - shared
-        alike = {other: special & listed for other, listed in earlier.items()}
-        other = max(alike, key=lambda other, alike=alike: len(alike[other]), default=name)
-        repeated = alike.get(other, set()) if len(alike.get(other, ())) >= _SHARED else set()
+        alike = {other: special & listed for other, listed in elsewhere.items()}
+        where = max(alike, key=lambda other, alike=alike: len(alike[other]))
+        repeated = alike[where] if len(alike[where]) >= _SHARED else set()
         gone = shared | repeated
         text = _KEYWORD.sub(lambda match, gone=gone: "" if match[0].strip() in gone else match[0], text)
         yield f"## {name}\n\n" + re.sub(r"\n{3,}", "\n\n", text).strip()
         if repeated:
-            keywords = ", ".join(_keyword(line) for line in lines[name] if line in repeated)
-            yield f"As of [`{other}`](#{other.replace('.', '')}): {keywords}."
-        earlier[name] = special
+            yield f"{where}: {', '.join(_keyword(line) for line in lines[name] if line in repeated)}."
+        elsewhere[f"As of [`{name}`](#{name.replace('.', '')})"] = special - repeated
 
 
 def _keyword(line: str) -> str:

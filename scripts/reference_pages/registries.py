@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 from crosslens.analyze import ANALYSES
@@ -17,7 +17,7 @@ from crosslens.pipeline import PROTOCOLS
 from crosslens.rank import SCORES
 from crosslens.report import EXPORTS
 from crosslens.similarity import SIMILARITIES
-from reference_pages.markdown import cell, cleaned, tidy, word
+from reference_pages.markdown import cell, cleaned, shared_rows, tidy, word
 
 FIGURES = {
     "mean": "the mean over queries",
@@ -30,6 +30,7 @@ A metric is written `Family[options]@cutoff`: `Hit@5`, `MedR[floor]`, `MRR`. A d
 only: `t2i/Hit@5`. In results every metric carries its direction. Case alone is no error:
 `hit@5` is `Hit@5`. `R@5` is accepted, means `Hit@5`, and says so: see
 [Which recall?](../explanation/which-recall.md). Values are fractions in files, JSON and Python, percent in tables.
+Where a section says nothing else, the figure is the mean over queries, its range is 0 to 1, and higher is better.
 `crosslens metrics` prints this list."""
 PROTOCOLS_INTRO = """# Protocols
 
@@ -100,12 +101,24 @@ def registered() -> dict[str, list[Entry[Any]]]:
     }
 
 
+_USUAL = (f"| figure | {FIGURES['mean']} |", "| range | 0 to 1; higher is better |")
+"""What the introduction says of all metrics whose sections say nothing else."""
+
+
 def metrics() -> str:
     """One section per metric family."""
-    return "\n\n".join([METRICS_INTRO, *(_metric(entry) for entry in registered()["metrics.md"])]) + "\n"
+    entries = registered()["metrics.md"]
+    shared = shared_rows(map(_option_rows, entries), 2)
+    table = "\n".join(["| option of several metrics | |", "|---|---|", *shared.values()])
+    return "\n\n".join([METRICS_INTRO, table, *(_metric(entry, shared) for entry in entries)]) + "\n"
 
 
-def _metric(entry: Entry[Any]) -> str:
+def _option_rows(entry: Entry[Any]) -> dict[str, str]:
+    options = {f"`[{_option(option)}]`": cell(cleaned(option.explained)) for option in entry.value.options}
+    return {name: f"| {name} | {text} |" for name, text in options.items()}
+
+
+def _metric(entry: Entry[Any], shared: Mapping[str, str]) -> str:
     family = entry.value
     forms = {"required": [f"{entry.name}@k"], "optional": [entry.name, f"{entry.name}@k"], "none": [entry.name]}
     written = ", ".join(f"`{form}`" for form in forms[family.cutoff])
@@ -116,7 +129,11 @@ def _metric(entry: Entry[Any]) -> str:
         f"| figure | {FIGURES[family.statistic]}{', over both directions' if family.across else ''} |",
         f"| range | {low} to {high}; {'higher' if family.higher_is_better else 'lower'} is better |",
     ]
-    rows += [f"| `[{_option(option)}]` | {cell(cleaned(option.explained))} |" for option in family.options]
+    rows = [row for row in rows if row not in _USUAL]
+    options = _option_rows(entry)
+    rows += [row for name, row in options.items() if row != shared.get(name)]
+    common = [name for name, row in options.items() if row == shared.get(name)]
+    rows += [f"| options, as above | {', '.join(common)} |"] if common else []
     rows += [f"| source | {cell(family.source)} |"] if family.source else []
     return "\n".join([f"## {entry.name}\n", cleaned(family.__doc__ or entry.summary), "", "| | |", "|---|---|", *rows])
 
@@ -284,17 +301,27 @@ said first, and silences what depends on it.
 """
 
 
+def _strengths(words: str, strengths: Iterable[float]) -> str:
+    """``2 %, 5 % of the captions in German``."""
+    varying = re.search(r"\S*\{\S*\}\S*", words)
+    if varying is None:
+        return words
+    amounts = ", ".join(varying[0].format(strength).replace("%", " %") for strength in strengths)
+    return words.replace(varying[0], amounts)
+
+
 def findings() -> str:
     """Every kind of finding, with its sentence, its stage and its plant."""
     rows = [f"| `{entry.name}` | {cell(cleaned(entry.summary))} |" for entry in ANALYSES]
     parts = ["\n".join([_ANALYSES, "| analysis | |", "|---|---|", *rows])]
+    first: dict[str, str] = {}
     for entry in FINDING_KINDS:
         details = entry.details
-        rows = [f"## {entry.name}", f"“{details['sentence']}”", f"Looked for by the stage `{details['stage']}`."]
-        planted = ", ".join(
-            details["strength_words"].format(strength).replace("%", " %") for strength in details["strengths"]
-        )
-        rows.append(f"Planted: {cleaned(entry.summary)} Strengths: {planted}.")
+        same = first.setdefault(details["sentence"], entry.name)
+        sentence = f"“{details['sentence']}”" if same == entry.name else f"The sentence of [`{same}`](#{same})."
+        rows = [f"## {entry.name}", sentence, f"Looked for by the stage `{details['stage']}`."]
+        strengths = _strengths(details["strength_words"], details["strengths"])
+        rows.append(f"Planted: {cleaned(entry.summary)} Strengths: {strengths}.")
         silenced = ["what is said of the model" if name == "*" else f"`{name}`" for name in details["silences"]]
         if silenced:
             rows.append(f"Where it is settled, silent: {', '.join(silenced)}.")

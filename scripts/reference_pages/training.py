@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import fields
 from typing import Any
@@ -20,7 +19,7 @@ from crosslens.train import (
     recipe_names,
     settings_of,
 )
-from reference_pages.markdown import cell
+from reference_pages.markdown import cell, shared_rows
 from reference_pages.registries import split_parameters
 
 INTRO = """# Training
@@ -46,8 +45,6 @@ IMP. `-sam-` is equation 7 of FIVE, `-released-` what its published code compute
 
 ENDINGS = {"-alone": "no triplet loss", "-5k": "5,000 test images"}
 """What the end of a recipe's name adds to the sentence about it."""
-SHARED = 3
-"""From how many entries on a setting that is the same in all of them is described once."""
 
 ROWS = """## Rows of papers
 
@@ -151,9 +148,7 @@ def _written(entry: Mapping[str, Any]) -> str:
 def _section(title: str, entries: Iterable[Entry[Any]], about: str = "") -> str:
     """Every entry with its settings; those that are the same in several are described once, above them."""
     settings = {entry.name: _settings(entry) for entry in entries}
-    uses = Counter(row for rows in settings.values() for row in rows.items())
-    often = [row for row, count in uses.most_common() if count >= SHARED]
-    shared = dict(reversed(often))  # of several with one name, the most used
+    shared = shared_rows(settings.values())
     parts = [f"## {title}", about]
     if shared:
         parts += [f"### Settings of several {title.partition(':')[0].lower()}", _table(shared.values())]
