@@ -126,16 +126,16 @@ class Batches:
         ``amount``: the pixels of a picture, the tokens of a text, 0 where nobody counts them. Texts of a batch have the
         same number of tokens, so that none is padded, and are as many as have the tokens of usual texts together.
         """
-        held, batch = 0, list[T]()
+        total, batch = 0, list[T]()
         for item in items:
             by_tokens = self._modality == TEXTS and amount(item) > 0
             most = self.size * _TOKENS if by_tokens else PIXELS_IN_FLIGHT.value
             full = len(batch) == self.size and (self._asked or not by_tokens)
-            if batch and (full or held + amount(item) > most or (by_tokens and amount(item) != amount(batch[0]))):
+            if batch and (full or total + amount(item) > most or (by_tokens and amount(item) != amount(batch[0]))):
                 yield batch
-                held, batch = 0, []
+                total, batch = 0, []
             batch.append(item)
-            held += amount(item)
+            total += amount(item)
         if batch:
             yield batch
 

@@ -62,20 +62,20 @@ class Cache:
             return None
         return choice if isinstance(choice, Cache) else Cache(None if choice is True else choice, notify=notify)
 
-    def store(self, about: Mapping[str, str], width: int | None = None) -> EmbeddingStore:
-        """The store of what ``about`` describes; vectors that do not have ``width`` numbers are not taken from it."""
-        slug = re.sub(r"[^A-Za-z0-9]+", "-", about.get("encoder", "")).strip("-")[-48:]
-        name = f"{slug}-{fingerprint('shelf', about)[:20]}"
-        return EmbeddingStore(self.folder / "embeddings" / name, about, self.shard_items, self.notify, width)
+    def store(self, description: Mapping[str, str], width: int | None = None) -> EmbeddingStore:
+        """The store of what ``description`` says; vectors that do not have ``width`` numbers are not taken from it."""
+        slug = re.sub(r"[^A-Za-z0-9]+", "-", description.get("encoder", "")).strip("-")[-48:]
+        name = f"{slug}-{fingerprint('shelf', description)[:20]}"
+        return EmbeddingStore(self.folder / "embeddings" / name, description, self.shard_items, self.notify, width)
 
 
 class EmbeddingStore:
     """The cached vectors of one encoder and one kind of item."""
 
     def __init__(
-        self, folder: Path, about: Mapping[str, str], shard_items: int, notify: Notify, width: int | None = None
+        self, folder: Path, description: Mapping[str, str], shard_items: int, notify: Notify, width: int | None = None
     ) -> None:
-        self.folder, self.about, self.shard_items, self.notify = folder, dict(about), shard_items, notify
+        self.folder, self.about, self.shard_items, self.notify = folder, dict(description), shard_items, notify
         self._width, self._is_noted = width, False
         with self._changing():
             folder.mkdir(parents=True, exist_ok=True)

@@ -60,10 +60,10 @@ class Allowance:
 
     def remaining(self) -> float:
         """Seconds that are left; none raises."""
-        left = self._end - time.monotonic()
-        if left <= 0:
+        seconds = self._end - time.monotonic()
+        if seconds <= 0:
             raise TimeoutError
-        return left
+        return seconds
 
     def count(self, received: int) -> None:
         """Count bytes that arrived; too many raise."""
@@ -182,9 +182,9 @@ class TokenCounter:
             counts = [usage["prompt_tokens"], usage["completion_tokens"]]
         except (ValueError, LookupError, TypeError, RecursionError):
             counts = []
-        known = counts and all(type(count) is int and 0 <= count < 2**53 for count in counts)
+        counted = counts and all(type(count) is int and 0 <= count < 2**53 for count in counts)
         with self._lock:
-            self._tokens += Tokens(*counts) if known else Tokens(uncounted=1)
+            self._tokens += Tokens(*counts) if counted else Tokens(uncounted=1)
 
 
 @dataclass(frozen=True)
@@ -409,7 +409,7 @@ WORKERS = Reading(int, "a whole number", 1, 256)
 
 
 def read_address(
-    source: str, what: str, further: Mapping[str, Reading], given: Mapping[str, Any], model: str = ""
+    source: str, what: str, further: Mapping[str, Reading], keywords: Mapping[str, Any], model: str = ""
 ) -> tuple[Endpoint, dict[str, Any]]:
     """The endpoint that an address names, and the values of ``further`` options; one that may not be asked raises.
 
@@ -423,7 +423,7 @@ def read_address(
             f"{source!r:.200} is not an address: {error}", fix="for example http://127.0.0.1:8000/v1"
         ) from error
     query = dict(parse_qsl(parts.query, keep_blank_values=True))
-    for name in (*query, *given):
+    for name in (*query, *keywords):
         if name not in ("model", *readings):
             raise UsageError(f"the {what} has no option {name!r}", fix=f"known: {', '.join(('model', *readings))}")
     model = model or query.pop("model", "")
@@ -437,7 +437,7 @@ def read_address(
         except (ValueError, KeyError):
             fix = f"give {readings[name].expected}"
             raise UsageError(f"{name}={text:.60} in the address of the {what}", fix=fix) from None
-    options |= given
+    options |= keywords
     for name, value in options.items():
         convert, expected, low, high = readings[name]
         is_number = type(value) in (int, float)
@@ -447,7 +447,7 @@ def read_address(
                 f"{name} = {value!r:.60}",
                 fix=f"give {expected}: {name} must be at least {low:g}{upper}", option=name,
             )  # fmt: skip
-    own = {name: options.pop(name) for name in further if name in options}
+    own_options = {name: options.pop(name) for name in further if name in options}
     endpoint = Endpoint(urlunsplit(parts._replace(query="", fragment="")), model, **options)
     if is_offline() and not endpoint.local:
         raise UsageError(
@@ -455,7 +455,7 @@ def read_address(
             fix="use a server on this machine",
         )
     require_address(source, local=endpoint.local)
-    return endpoint, own
+    return endpoint, own_options
 
 
 _FENCE = re.compile(r"^```(?:json)?\s*\n(.*)\n```$", re.DOTALL)
@@ -513,7 +513,7 @@ def answers_of(
     """
     endpoint = replace(endpoint, stop=threading.Event())
     todo: SimpleQueue[int] = SimpleQueue()
-    done: SimpleQueue[tuple[int, Result | BaseException]] = SimpleQueue()
+    answered: SimpleQueue[tuple[int, Result | BaseException]] = SimpleQueue()
     for number in range(count):
         todo.put(number)
 
@@ -524,11 +524,11 @@ def answers_of(
             except Empty:
                 return
             try:
-                done.put((number, answer(endpoint, number)))
+                answered.put((number, answer(endpoint, number)))
             except Cancelled:
                 return
             except BaseException as error:  # raised again where the answers are awaited
-                done.put((number, error))
+                answered.put((number, error))
                 return
 
     for _ in range(min(workers, count)):
@@ -536,7 +536,7 @@ def answers_of(
         threading.Thread(target=work, daemon=True).start()
     try:
         for _ in range(count):
-            number, result = done.get()
+            number, result = answered.get()
             if isinstance(result, BaseException):
                 raise result
             yield number, result

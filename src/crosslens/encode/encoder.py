@@ -200,8 +200,8 @@ def split_model(model: str, kinds: Registry[Any] = ENCODERS) -> tuple[str, str]:
     kind, colon, source = model.partition(":")
     if kind not in kinds and (not colon or "/" in kind or "." in kind):  # a name or a path, without its kind
         error = UnknownNameError(kinds.kind, model, kinds.names())
-        if (meant := _with_kind(model, kinds)) is not None:
-            error.fix = f"did you mean {meant}?"
+        if (suggestion := _with_kind(model, kinds)) is not None:
+            error.fix = f"did you mean {suggestion}?"
         elif not error.suggestions or "/" in model:
             error.fix = f"write KIND:{model}, where KIND says what loads it: {', '.join(kinds.names())}"
         raise error
@@ -225,9 +225,9 @@ def _with_kind(model: str, kinds: Registry[Any]) -> str | None:
         if model_type in entry.details.get("types", ()):
             return f"{entry.name}:{model}"
     for entry in entries:
-        for pattern, written in entry.details.get("names", {}).items():
+        for pattern, template in entry.details.get("names", {}).items():
             if match := re.fullmatch(pattern, model, re.IGNORECASE):
-                return match.expand(written)
+                return match.expand(template)
     return None
 
 

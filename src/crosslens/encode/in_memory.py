@@ -72,7 +72,7 @@ class _Module:
 
         config = getattr(model, "config", None)
         model_type = getattr(config, "model_type", None)
-        self._architecture = next((known for known in ARCHITECTURES.values() if model_type in known.types), None)
+        self._architecture = next((entry for entry in ARCHITECTURES.values() if model_type in entry.types), None)
         self._vectors_of = vectors_of
         if hasattr(self._tokenizer, "model_max_length"):
             self._longest = longest_text(self._tokenizer, config, getattr(self._architecture, "longest", None))

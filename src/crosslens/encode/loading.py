@@ -297,8 +297,8 @@ def loading(folder: Path) -> Iterator[None]:
     except Exception as error:  # from a missing file to a torn weight: a kind of error for each
         for file in _files(folder, ("*config.json",)):  # which may name code for transformers
             content = _content(file)
-            if isinstance(content, dict) and (named := content.get("auto_map")):
-                classes = ", ".join(map(str, named.values() if isinstance(named, dict) else [named]))
+            if isinstance(content, dict) and (names := content.get("auto_map")):
+                classes = ", ".join(map(str, names.values() if isinstance(names, dict) else [names]))
                 raise _refused(file, classes) from error
         raise InputError(
             f"the model cannot be loaded: {first_line(error)}",
@@ -342,5 +342,5 @@ def longest_text(tokenizer: Any, config: Any, limit: int | None = None) -> int |
     if tokenizer is None:
         return None
     positions = getattr(getattr(config, "text_config", None) or config, "max_position_embeddings", None)
-    known = [length for length in (tokenizer.model_max_length, positions, limit) if length and length < _UNLIMITED]
-    return int(min(known)) if known else None
+    lengths = [length for length in (tokenizer.model_max_length, positions, limit) if length and length < _UNLIMITED]
+    return int(min(lengths)) if lengths else None

@@ -148,18 +148,18 @@ def score_pairs(
         for group, of_group in zip(groups, results, strict=True):
             yield from zip(group, of_group, strict=True)
 
-    with stage(shown_progress(progress), "scoring pairs", len(pairs)) as shown:
+    with stage(shown_progress(progress), "scoring pairs", len(pairs)) as bar:
         for stored_keys, values in () if cache is None else cache.store.fetch(rows_of):
             for key, value in zip(stored_keys, values[:, 0], strict=True):
                 scores[rows_of[key]], cached[rows_of[key]] = value, True
-        shown.advance(int(cached.sum()))
+        bar.advance(int(cached.sum()))
         # Pairs of one image together: a scorer can then look at it once.
         missing = sorted(np.flatnonzero(~cached).tolist(), key=lambda row: pairs[row])
         for batch, values in scored(missing):
             scores[batch] = values
             if cache is not None:
                 cache.store.add([keys[row] for row in batch], values[:, None])
-            shown.advance(len(batch))
+            bar.advance(len(batch))
     if cache is not None:
         cache.store.flush()
     return scores
@@ -209,10 +209,10 @@ class SecondStage:
             keys = {image: feature_key(features) for image, features in images.items()}
         else:
             images, keys = dict(zip(dataset.image_ids, image_files(dataset, image_folder), strict=True)), {}
-            with stage(shown_progress(progress), "reading images", len(images)) as shown:
+            with stage(shown_progress(progress), "reading images", len(images)) as bar:
                 for image, key in zip(images, read_ahead(file_key, images.values()), strict=True):
                     keys[image] = key
-                    shown.advance()
+                    bar.advance()
         store = open_store(cache, scorer, PAIRS, precision)
         return SecondStage(
             scorer,
@@ -293,12 +293,12 @@ def score_texts(
     if engine.distributed and isinstance(scorer, DivisibleScorer) and features and texts:
         parts, columns = scorer.divide(features, texts)
         blocks: list[_Block] = [(rows, part) for rows in parts for part in columns]
-        scores, shown = np.empty(expected, np.float32), shown_progress(progress)
+        scores, bar = np.empty(expected, np.float32), shown_progress(progress)
         size = 4 * max((rows.stop - rows.start) * len(part) for rows, part in blocks)
-        with stage(shown, "scoring pairs", len(parts) * len(texts)):
+        with stage(bar, "scoring pairs", len(parts) * len(texts)):
             computed = engine.run(
                 score_block, (ModelToLoad.of(scorer), features, texts), blocks, size=size, gpu=uses_gpu(scorer),
-                done=lambda block: shown.advance(len(block[1])),
+                done=lambda block: bar.advance(len(block[1])),
             )  # fmt: skip
             for block, values in zip(blocks, computed, strict=True):
                 scores[block] = values

@@ -70,14 +70,14 @@ def load_semantic(
     """
     options = EncodeOptions(device=device, offline=offline)
     # The two known encoders are looked for among the installed packages first.
-    known: dict[str, Callable[[EncodeOptions], Encoder]] = {
+    loaders: dict[str, Callable[[EncodeOptions], Encoder]] = {
         f"sentence:{MINILM}": _minilm,
         f"sentence:{PARAPHRASE}": partial(_loaded, f"sentence:{PARAPHRASE}"),
     }
     if not source:
-        models, fit, name = [load(options) for load in known.values()], fit or BOTH, "semantic"
+        models, fit, name = [load(options) for load in loaders.values()], fit or BOTH, "semantic"
     else:
-        model = known[source](options) if source in known else load_encoder(source, device=device, offline=offline)
+        model = loaders[source](options) if source in loaders else load_encoder(source, device=device, offline=offline)
         require_modality(model, TEXTS)
         # The fit that was made with this encoder, known by its name, or by being the same files.
         fits = [
@@ -199,7 +199,7 @@ def embedding_similarity(
     return EmbeddingSimilarity(f"{kind}:{model.name}", model.revision, _vectors_of(model, cache), over)
 
 
-def _register(kind: str, over: Literal["mean", "max"], about: str) -> None:
+def _register(kind: str, over: Literal["mean", "max"], summary: str) -> None:
     def load(
         source: str = "", *, device: str | None = None, offline: bool = False, cache: CacheChoice = True
     ) -> Similarity:
@@ -211,7 +211,7 @@ def _register(kind: str, over: Literal["mean", "max"], about: str) -> None:
         encoder = load_encoder(source, device=device, offline=offline)
         return embedding_similarity(encoder, over, cache=Cache.of(cache))
 
-    load.__doc__ = f"""{about}
+    load.__doc__ = f"""{summary}
 
     source: the encoder, as `KIND:SOURCE`: `sentence:all-MiniLM-L6-v2`, `clip:openai/clip-vit-base-patch32`; or
         `vectors:PATH`, the vectors of the dataset's captions in files or shards

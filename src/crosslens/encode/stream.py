@@ -236,22 +236,22 @@ def _encode_in_tasks(
     read = partial(source.read_keys, engine) if isinstance(source, _Images) else source.read
     remaining = list(rows.uncached(read(positions, rows.is_cached), progress))
     while remaining:
-        done, bad = 0, dict[int, str]()
+        count, bad = 0, dict[int, str]()
         planned = list(batches.of(remaining, attrgetter("amount")))
         groups = ([[item.content for item in batch] for batch in group] for group in in_groups(planned, engine))
         requests = ((source.modality, are_files, group) for group in groups)
         encoded = engine.run(encode_batches, ModelToLoad.of(encoder), requests, gpu=uses_gpu(encoder))
         for batch, result in zip(planned, chain.from_iterable(encoded), strict=False):
             if result.bad:
-                bad = {done + number: reason for number, reason in result.bad.items()}
+                bad = {count + number: reason for number, reason in result.bad.items()}
                 break
             rows.add(batch, result.parts)
             progress.advance(len(batch))
-            done += len(batch)
+            count += len(batch)
         for number, reason in bad.items():
             assert isinstance(source, _Images)
             rows.refuse(source.readable(remaining[number]._replace(bad=reason)), progress)
-        remaining = [item for number, item in enumerate(remaining) if number >= done and number not in bad]
+        remaining = [item for number, item in enumerate(remaining) if number >= count and number not in bad]
 
 
 class _Rows:
@@ -475,7 +475,7 @@ def save_encoded(encoded: Encoded, output: str | Path, *, overwrite: bool = Fals
     parts: dict[str, Embeddings | Dataset] = {name: part for name, part in embeddings if part is not None}
     if encoded.skipped:
         parts[_DATASET] = encoded.dataset
-    written = {name: output / name for name in parts}
+    paths = {name: output / name for name in parts}
     if _LAYOUT.holds(output) and not overwrite:
         same = False
         if sorted(path.name for path in output.iterdir() if path.is_dir()) == sorted(parts):
@@ -483,14 +483,14 @@ def save_encoded(encoded: Encoded, output: str | Path, *, overwrite: bool = Fals
                 same = all(
                     (Dataset.load(path) if name == _DATASET else Embeddings.load(path, mmap=True)).fingerprint
                     == parts[name].fingerprint
-                    for name, path in written.items()
+                    for name, path in paths.items()
                 )
         if not same:
             fix = f"choose another output, or pass {argument('overwrite', True)}"
             raise ConflictError(f"{output} already contains other embeddings", fix=fix)
         tidy_output(output)
-        return written
+        return paths
     with atomic_folder(output, _LAYOUT) as folder:
         for name, part in parts.items():
             part.save(folder / name)
-    return written
+    return paths

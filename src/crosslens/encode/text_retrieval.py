@@ -76,9 +76,9 @@ class Extractive:
             {word: count * math.log(1 + len(group) / spread[word]) for word, count in bag.items()} for bag in bags
         ]
 
-        def cosine(left: dict[str, float], other: dict[str, float]) -> float:
-            shared = sum(weight * other[word] for word, weight in left.items() if word in other)
-            lengths = math.sqrt(sum(w * w for w in left.values()) * sum(w * w for w in other.values()))
+        def cosine(weights: dict[str, float], other: dict[str, float]) -> float:
+            shared = sum(weight * other[word] for word, weight in weights.items() if word in other)
+            lengths = math.sqrt(sum(w * w for w in weights.values()) * sum(w * w for w in other.values()))
             return shared / lengths if lengths else 0.0
 
         central = [sum(cosine(vector, other) for other in weights if other is not vector) for vector in weights]
@@ -193,8 +193,8 @@ def text_only(
     texts = text_queries(dataset, query, queries, shared_images=shared_images)
     gallery = images_from_captions(texts.corpus, encoder, image_text, **how)
     sentences = encode_captions(texts.sentences, encoder, **how)
-    asked = texts.average(np.asarray(sentences.vectors))
-    captions = Embeddings(texts.dataset.caption_ids, asked, model=label(encoder))
+    vectors = texts.average(np.asarray(sentences.vectors))
+    captions = Embeddings(texts.dataset.caption_ids, vectors, model=label(encoder))
     return TextOnly(texts.dataset, gallery, captions, texts, sentences, str(getattr(image_text, "name", image_text)))
 
 
@@ -256,8 +256,8 @@ def text_queries(
             raise _too_few_captions(image, len(group), query, ", and another to stand for the image")
     asking, others = [group[query] for group in rows], [group[:query] + group[query + 1 :] for group in rows]
     corpus = replace(dataset, captions=dataset.captions[[row for group in others for row in group]])
-    asked = replace(dataset, captions=dataset.captions[asking], corpus=corpus.captions)
-    return TextQueries(asked, asked, _single(asked), corpus, (dataset, dataset), query)
+    query_set = replace(dataset, captions=dataset.captions[asking], corpus=corpus.captions)
+    return TextQueries(query_set, query_set, _single(query_set), corpus, (dataset, dataset), query)
 
 
 def _too_few_captions(image: str, count: int, query: int, other: str = "") -> InputError:
@@ -292,14 +292,14 @@ def _from_two_sets(dataset: Dataset, queries: Dataset, query: int | str, shared_
         if not shared_images:
             _refuse_unshared(f"{problem} (such as {first!r})")
         notes.append(f"{problem}: their queries are left out")
-    asked = np.zeros(len(dataset.image_ids), np.bool_)
-    asked[matches[answerable]] = True
+    is_query = np.zeros(len(dataset.image_ids), np.bool_)
+    is_query[matches[answerable]] = True
     silent = int((~described).sum())
     if silent and not shared_images:
         first = dataset.image_ids[int(np.argmin(described))]
         _refuse_unshared(f"{silent:,} images of the corpus have no text (such as {first!r})")
-    in_gallery = asked if shared_images else described
-    unasked = int((described & ~asked).sum())
+    in_gallery = is_query if shared_images else described
+    unasked = int((described & ~is_query).sum())
     if unasked:
         fate = "are left out" if shared_images else "stay in the gallery"
         notes.append(f"{unasked:,} of {int(described.sum()):,} images of the corpus have no query, and {fate}")
@@ -344,8 +344,8 @@ def _refuse_unshared(problem: str) -> None:
 
 def _renamed(table: pl.DataFrame, name_of: dict[str, str]) -> pl.DataFrame:
     """The rows of the images that have a new name, under that name."""
-    known = table.filter(pl.col("image").is_in(list(name_of)))
-    return known.with_columns(image=pl.col("image").replace_strict(name_of, return_dtype=pl.String))
+    renamed = table.filter(pl.col("image").is_in(list(name_of)))
+    return renamed.with_columns(image=pl.col("image").replace_strict(name_of, return_dtype=pl.String))
 
 
 def _joined(sentences: Dataset, rows: Sequence[Sequence[int]]) -> pl.DataFrame:

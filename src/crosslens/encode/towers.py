@@ -71,7 +71,7 @@ class Pretrained:
             self.architecture = ARCHITECTURES[kind]
         else:  # as the kind of its type is loaded and asked
             model_type = model_type_of(self.folder)
-            fitting = (known for known in ARCHITECTURES.values() if model_type in known.types)
+            fitting = (entry for entry in ARCHITECTURES.values() if model_type in entry.types)
             self.architecture = next(fitting, Architecture(kind or model_type, (model_type,)))
 
     def module(self) -> Any:

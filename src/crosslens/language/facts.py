@@ -139,8 +139,8 @@ def in_digits(words: Sequence[str]) -> list[str]:
     digits: list[str] = []
     while place < len(words):
         value, length = read_number(words, place) or ("", 1)
-        kept = value == "" or words[place].isdecimal() or words[place : place + length] == ["one"]
-        digits.append(words[place] if kept else str(value))
+        as_written = value == "" or words[place].isdecimal() or words[place : place + length] == ["one"]
+        digits.append(words[place] if as_written else str(value))
         place += length
     return digits
 
@@ -308,8 +308,8 @@ def is_noun(word: str) -> bool:
 
 def may_name(word: str) -> bool:
     """Whether a word can be part of a thing's name: *sports car*, not *quickly* or *chasing*."""
-    named = word.replace("-", "").isalpha() and word not in FUNCTION_WORDS | FACT_WORDS["done_to"]
-    return named and (word in FACT_WORDS["in_ing"] or not word.endswith(("ing", "ly")))
+    can_be_noun = word.replace("-", "").isalpha() and word not in FUNCTION_WORDS | FACT_WORDS["done_to"]
+    return can_be_noun and (word in FACT_WORDS["in_ing"] or not word.endswith(("ing", "ly")))
 
 
 def naming_words(words: Words | Sequence[str], at: int) -> tuple[str, ...]:

@@ -28,9 +28,9 @@ def _model() -> Any:
 def language_identifier(considered: frozenset[str]) -> Any:
     """A view of the model that knows these languages only."""
     identifier = copy(_model())
-    known = {*identifier.labels, ANY_LANGUAGE}
-    for code in considered - known:
-        unknown = UnknownNameError("language", code, sorted(known))
+    codes = {*identifier.labels, ANY_LANGUAGE}
+    for code in considered - codes:
+        unknown = UnknownNameError("language", code, sorted(codes))
         unknown.option = "languages"
         raise unknown
     identifier.set_languages(sorted(considered))

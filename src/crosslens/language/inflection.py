@@ -152,8 +152,8 @@ def _singular(word: str) -> str:
     listed = [form for form in singulars if _is_listed(form)]
     if listed:
         return listed[0]
-    known = _is_listed(lower) or lower.endswith(("ss", "us", "is"))
-    return word if known or not singulars else singulars[0]
+    is_singular = _is_listed(lower) or lower.endswith(("ss", "us", "is"))
+    return word if is_singular or not singulars else singulars[0]
 
 
 def _is_listed(noun: str) -> bool:

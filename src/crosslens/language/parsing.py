@@ -42,9 +42,9 @@ class ParseCache:
     """The parses that one pipeline has made so far."""
 
     def __init__(self, pipeline: Pipeline, folder: str | Path | None = None) -> None:
-        about = {"pipeline": pipeline.name, "version": pipeline.version, "spacy": pipeline.spacy, "layout": _LAYOUT}
+        identity = {"pipeline": pipeline.name, "version": pipeline.version, "spacy": pipeline.spacy, "layout": _LAYOUT}
         slug = re.sub(r"[^A-Za-z0-9]+", "-", str(pipeline))
-        self.folder = cache_folder(folder) / "parses" / f"{slug}-{fingerprint('parses', about)[:12]}"
+        self.folder = cache_folder(folder) / "parses" / f"{slug}-{fingerprint('parses', identity)[:12]}"
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
             remove_abandoned(self.folder)
@@ -57,9 +57,9 @@ class ParseCache:
 
     def fetch(self, texts: pl.Series) -> pl.DataFrame:
         """The cached parses of these texts, one row each, in any order."""
-        wanted = set(map(hash, texts))
+        hashes = set(map(hash, texts))
         files = [
-            file for file in sorted(self.folder.glob("*.parquet")) if not _HASHES.get(file, wanted).isdisjoint(wanted)
+            file for file in sorted(self.folder.glob("*.parquet")) if not _HASHES.get(file, hashes).isdisjoint(hashes)
         ]
         empty = as_table([], [])
         matches = [empty]
@@ -133,10 +133,10 @@ def parse_texts(
     if missing:
         batches = [missing[start : start + BATCH] for start in range(0, len(missing), BATCH)]
         workers = 1 if len(missing) < _WORTH_A_PROCESS else threads or available_cores()
-        with stage(shown_progress(progress), "parsing captions", len(missing)) as shown:
+        with stage(shown_progress(progress), "parsing captions", len(missing)) as bar:
             for batch, rows in zip(batches, parse_batches(batches, parser, workers), strict=True):
                 tables.append(store.add(batch, rows) if store else as_table(batch, rows))
-                shown.advance(len(batch))
+                bar.advance(len(batch))
     table = column.to_frame().join(pl.concat(tables), on="text", how="left", maintain_order="left")
     return Parses(table.select(list(PARSE_COLUMNS)).rechunk(), str(parser))
 

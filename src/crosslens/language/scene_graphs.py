@@ -104,7 +104,7 @@ class _Reading(Grammar):
         quantity = token in self.quantity_of
         if quantity and (word := self.quantity(token)):
             self.attributes += [(noun, word) for noun in self.referents(self.quantity_of[token])]
-        named = self.names.get(token, "").split(" ")[:-1]
+        name_words = self.names.get(token, "").split(" ")[:-1]
         for child in () if quantity else self.children[token]:
             arc = self.parse.arcs[child]
             if arc == "amod" and child not in self.absorbed:
@@ -112,7 +112,7 @@ class _Reading(Grammar):
                     self._describe([token], adjective)
             elif arc == "nummod":
                 self.attributes.append((token, self.numeral(child)))
-            elif arc in ("compound", "nmod") and self.parse.words[child].lower() not in named:
+            elif arc in ("compound", "nmod") and self.parse.words[child].lower() not in name_words:
                 self._describe([token], child)
         for owner in self.below(token, "poss"):
             self._relate(self.referents(owner), "have", [referent])

@@ -145,7 +145,7 @@ def colour_distance(first: ColourValues, second: ColourValues, space: ColourSpac
 
 def check_colour_space(space: str) -> ColourSpace:
     """The space by its name, or a UsageError."""
-    for known in get_args(ColourSpace):
-        if space == known:
-            return known  # type: ignore[no-any-return]
+    for name in get_args(ColourSpace):
+        if space == name:
+            return name  # type: ignore[no-any-return]
     raise UsageError(f"unknown colour space {space!r}", fix=f"one of: {', '.join(get_args(ColourSpace))}")

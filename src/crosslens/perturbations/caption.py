@@ -207,22 +207,22 @@ class Perturbed(NamedTuple):
 
 def apply_edits(text: str, edits: Sequence[Edit]) -> str:
     """The text with every edit made; raises ValueError where an edit does not fit the text or the one before it."""
-    parts, done = [], 0
+    parts, position = [], 0
     for edit in edits:
-        if edit.start < done or text[edit.start : edit.end] != edit.before:
-            raise ValueError(f"{edit} does not fit {text!r} after character {done}")
-        parts += [text[done : edit.start], edit.after]
-        done = edit.end
-    return "".join([*parts, text[done:]])
+        if edit.start < position or text[edit.start : edit.end] != edit.before:
+            raise ValueError(f"{edit} does not fit {text!r} after character {position}")
+        parts += [text[position : edit.start], edit.after]
+        position = edit.end
+    return "".join([*parts, text[position:]])
 
 
 def diff_spans(text: str, edits: Sequence[Edit]) -> tuple[tuple[str, str], ...]:
     """The text from left to right, before and after: what stayed, what was changed, what stayed, …"""
-    spans, done = [], 0
+    spans, position = [], 0
     for edit in edits:
-        spans += [(text[done : edit.start],) * 2, (edit.before, edit.after)]
-        done = edit.end
-    return tuple(span for span in (*spans, (text[done:],) * 2) if any(span))
+        spans += [(text[position : edit.start],) * 2, (edit.before, edit.after)]
+        position = edit.end
+    return tuple(span for span in (*spans, (text[position:],) * 2) if any(span))
 
 
 def replaced(caption: Caption, position: int, replacement: str, last: int | None = None) -> Edits:

@@ -93,14 +93,14 @@ def outcomes(
             break
         runs -= 1
         path = heappop(waiting)[2]
-        draws, known = ChosenDraws(path), len(results)
+        draws, before = ChosenDraws(path), len(results)
         try:
             results[change(caption, draws, **options)] = None
         except (CannotApply, _SameOrder):
             pass
         except _EndlessRun:
             complete = False
-        if len(results) > known:
+        if len(results) > before:
             longest = max(longest, len(draws.taken))
         complete &= max(draws.counts, default=0) <= most
         for step in range(len(path), len(draws.taken)):  # what branches off after the path
@@ -228,16 +228,16 @@ def candidate_edits(
 
 
 def _candidates(caption: Caption, calls: Sequence[PerturbationCall], limit: int, seed: int) -> CandidateEdits:
-    made: dict[str, tuple[Edits, dict[str, None]]] = {}
+    by_text: dict[str, tuple[Edits, dict[str, None]]] = {}
     complete = True
     for call in calls:
         name = call.entry.name
         reachable = outcomes(name, call.entry.value, caption, call.options, limit=limit, seed=seed)
         complete &= reachable.complete
         for edits in reachable.edits:
-            made.setdefault(apply_edits(caption.text, edits), (edits, {}))[1][name] = None
+            by_text.setdefault(apply_edits(caption.text, edits), (edits, {}))[1][name] = None
     candidates = []
-    for text, (edits, names) in made.items():
+    for text, (edits, names) in by_text.items():
         if text.strip() and text != caption.text:
             touched = sum(any(_touches(edit, word) for edit in edits) for word in caption.words)
             distance = edit_distance(caption.text, text)

@@ -169,9 +169,9 @@ def prepare_calls(
         everything = prepare_captions(dependent, corpus, pipeline, threads, progress)
     calls = []
     for entry in entries:
-        known = {name: value for name, value in options.items() if name in options_of(entry)}
+        accepted = {name: value for name, value in options.items() if name in options_of(entry)}
         derived = entry.details["corpus"](everything) if entry.details["corpus"] else {}
-        calls.append(PerturbationCall(entry, {**derived, **known}))
+        calls.append(PerturbationCall(entry, {**derived, **accepted}))
     return prepared, calls
 
 
@@ -231,15 +231,15 @@ def _without_garbage_collection() -> Iterator[None]:
 
 def options_of(entry: Entry[Perturbation]) -> dict[str, inspect.Parameter]:
     """The options that a perturbation takes, by name."""
-    _, _, *known = inspect.signature(entry.value).parameters.values()
-    return {parameter.name: parameter for parameter in known}
+    _, _, *parameters = inspect.signature(entry.value).parameters.values()
+    return {parameter.name: parameter for parameter in parameters}
 
 
 def check_options(entries: Sequence[Entry[Perturbation]], options: Mapping[str, Any]) -> None:
     """Raise where an option is known to none of the perturbations."""
-    known = {option for entry in entries for option in options_of(entry)}
+    names_known = {option for entry in entries for option in options_of(entry)}
     for option in options:
-        if option not in known:
+        if option not in names_known:
             names = ", ".join(entry.name for entry in entries)
-            fix = f"known: {', '.join(sorted(known))}" if known else "it takes none"
+            fix = f"known: {', '.join(sorted(names_known))}" if names_known else "it takes none"
             raise UsageError(f"{names} has no option {option!r}", fix=fix)

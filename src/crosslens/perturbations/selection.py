@@ -58,24 +58,24 @@ def chosen_perturbations(names: str | Iterable[str]) -> tuple[str, ...]:
     group ``images`` is all of them, ``images@5`` all of them at severity 5.
     """
     listed = names.split(",") if isinstance(names, str) else names
-    chosen: dict[str, None] = {}
+    selected: dict[str, None] = {}
     for name in (item.strip() for item in listed):
         stem, at, severity = name.partition("@")
         if name.lower() in GROUPS:
-            chosen |= dict.fromkeys(GROUPS[name.lower()])
+            selected |= dict.fromkeys(GROUPS[name.lower()])
         elif name in PERTURBATIONS:
-            chosen[PERTURBATIONS[name].name] = None
+            selected[PERTURBATIONS[name].name] = None
         elif stem.lower() == IMAGES:
             names = (f"{entry.name}{at}{severity}" for entry in IMAGE_PERTURBATIONS)
-            chosen |= dict.fromkeys(str(parse_image_perturbation(image)) for image in names)
+            selected |= dict.fromkeys(str(parse_image_perturbation(image)) for image in names)
         elif stem in IMAGE_PERTURBATIONS:
-            chosen[str(parse_image_perturbation(name))] = None
+            selected[str(parse_image_perturbation(name))] = None
         else:
-            known = [entry.name for registry in (PERTURBATIONS, IMAGE_PERTURBATIONS) for entry in registry]
-            raise UnknownNameError("perturbation", name, [*known, *GROUP_NAMES])
-    if not chosen:
+            registered = [entry.name for registry in (PERTURBATIONS, IMAGE_PERTURBATIONS) for entry in registry]
+            raise UnknownNameError("perturbation", name, [*registered, *GROUP_NAMES])
+    if not selected:
         raise UsageError("no perturbation is named", fix=f"name some, or a group: {', '.join(GROUP_NAMES)}")
-    return tuple(chosen)
+    return tuple(selected)
 
 
 def is_image_perturbation(name: str) -> bool:
@@ -138,14 +138,14 @@ class PerturbedCaptions(Presented):
             yield Section("", (Diffs(tuple(diffs), title, changed_share(self.counts[name]), self.shown),))
 
     def as_dict(self) -> dict[str, Any]:
-        shown = {
+        examples = {
             name: [
                 {"caption": id, **perturbed._asdict(), "edits": [edit._asdict() for edit in perturbed.edits]}
                 for id, perturbed in list(captions.items())[: self.shown]
             ]
             for name, captions in self.captions.items()
         }
-        return {"perturbations": self.counts, **({"shown": shown} if shown and self.shown else {})}
+        return {"perturbations": self.counts, **({"shown": examples} if examples and self.shown else {})}
 
 
 def changed_first(dataset: Dataset, results: Sequence[Perturbed], most: int) -> dict[str, Perturbed]:

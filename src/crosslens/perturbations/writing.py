@@ -69,27 +69,27 @@ def write_perturbations(
     Perturbations of images (``blur@3``) write the images too. Folders made earlier from the same dataset with the same
     seed and options are kept; anything else is replaced only with ``overwrite``.
     """
-    chosen = chosen_perturbations(names)
+    selected = chosen_perturbations(names)
     folder = Path(output)
-    of_captions = [name for name in chosen if not is_image_perturbation(name)]
+    of_captions = [name for name in selected if not is_image_perturbation(name)]
     requests: dict[str, dict[str, Any]] = {}  # what decides the content of each folder, besides the dataset
-    for name in chosen:
+    for name in selected:
         requests[name] = {"kind": "image", "seed": seed}
         if name in of_captions:
-            details, known = PERTURBATIONS[name].details, _known([name], options)
+            details, applied = PERTURBATIONS[name].details, _known([name], options)
             tagged = {"pipeline": pipeline} if details["tags"] else {}
-            requests[name] = {"kind": details["level"], "seed": seed, "options": known, **tagged, "drawing": _DRAWING}
+            requests[name] = {"kind": details["level"], "seed": seed, "options": applied, **tagged, "drawing": _DRAWING}
     check_options([PERTURBATIONS[name] for name in of_captions], options)
     common: dict[str, Any] = {"seed": seed, "progress": progress, "threads": threads}
     pictures: dict[str, Any] = {"image_folder": image_folder, "skip_bad": skip_bad}
     existing = partial(_existing, folder, dataset, requests, overwrite, seed=seed, **pictures)
-    done = existing()
-    if all(name in done for name in chosen) and all((folder / file).exists() for file in _text_files(done)):
+    summary = existing()
+    if all(name in summary for name in selected) and all((folder / file).exists() for file in _text_files(summary)):
         tidy_output(folder, dataset.fingerprint)
-        return {name: done[name] for name in chosen}
+        return {name: summary[name] for name in selected}
     with workspace(folder, dataset.fingerprint) as work:
-        done = _prepare(work.new, folder, existing(), requests)
-        missing = [name for name in of_captions if name not in done]
+        summary = _prepare(work.new, folder, existing(), requests)
+        missing = [name for name in of_captions if name not in summary]
         based = _with_absolute_paths(dataset, image_folder)
         texts = perturb_each(missing, dataset, pipeline=pipeline, **common, **_known(missing, options))
 
@@ -98,26 +98,26 @@ def write_perturbations(
                 perturbed = perturbed_dataset(based, name, results, seed)
                 perturbed.save(work.new / name, overwrite=True)
                 yield name, perturbed, applied_counts(results)
-            for name in filter(is_image_perturbation, chosen):
+            for name in filter(is_image_perturbation, selected):
                 perturbed = perturb_images(dataset, name, work.new / name, overwrite=True, **common, **pictures)
                 yield name, perturbed, {"images": len(perturbed.image_ids)}
 
         for name, perturbed, counts in changed():
-            done[name] = {**requests[name], **counts, "fingerprint": perturbed.fingerprint}
+            summary[name] = {**requests[name], **counts, "fingerprint": perturbed.fingerprint}
             content = {
                 "format": f"crosslens/{_KIND}",
                 "version": 1,
                 "dataset": {"name": dataset.name, "fingerprint": dataset.fingerprint},
-                "perturbations": done,
+                "perturbations": summary,
             }
             write_header(work.new / SUMMARY, content)
-        for file in _text_files(done):
+        for file in _text_files(summary):
             name = file.removesuffix(".jsonl")
             captions = dataset if name == UNPERTURBED else Dataset.load(work.new / name)
             rows = captions.captions.select("caption", "image", "text").iter_rows(named=True)
             write_text(work.new / file, "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows))
         work.publish(_LAYOUT, _other_files(folder))
-    return {name: done[name] for name in chosen}
+    return {name: summary[name] for name in selected}
 
 
 def applied_counts(results: Sequence[Perturbed]) -> dict[str, Any]:
@@ -149,8 +149,8 @@ def perturbed_dataset(dataset: Dataset, name: str, results: Sequence[Perturbed],
         pl.Series("reason", [result.reason for result in results], dtype=pl.String),
         pl.Series("edits", edits, dtype=pl.String),
     )
-    about = f"captions changed by {name}, seed {seed}; the column original has them as they were"
-    notes = ". ".join(note for note in (dataset.card.notes.rstrip(". "), about) if note)
+    origin = f"captions changed by {name}, seed {seed}; the column original has them as they were"
+    notes = ". ".join(note for note in (dataset.card.notes.rstrip(". "), origin) if note)
     return replace(dataset, name=f"{dataset.name}, {name}", captions=captions, card=replace(dataset.card, notes=notes))
 
 
@@ -176,8 +176,8 @@ def read_perturbed(dataset: Dataset) -> tuple[Perturbed, ...]:
 
 
 def _known(names: Sequence[str], options: Mapping[str, Any]) -> dict[str, Any]:
-    known = {option for name in names for option in options_of(PERTURBATIONS[name])}
-    return {key: value for key, value in options.items() if key in known}
+    accepted = {option for name in names for option in options_of(PERTURBATIONS[name])}
+    return {key: value for key, value in options.items() if key in accepted}
 
 
 def _existing(
@@ -227,7 +227,7 @@ def _other_files(folder: Path) -> list[str]:
 
 
 def _prepare(
-    new: Path, folder: Path, done: Mapping[str, dict[str, Any]], requests: Mapping[str, Mapping[str, Any]]
+    new: Path, folder: Path, finished: Mapping[str, dict[str, Any]], requests: Mapping[str, Mapping[str, Any]]
 ) -> dict[str, dict[str, Any]]:
     """Make the new folder with what is kept of the old one, or of interrupted work; returns what it contains."""
     new.mkdir(exist_ok=True)
@@ -241,7 +241,7 @@ def _prepare(
         # Changed images that are begun are not in the summary yet; they know themselves what they belong to.
         if path.is_dir() and path.name in begun and path.name not in usable:
             remove(path)
-    for name, facts in done.items():
+    for name, facts in finished.items():
         if name not in usable:
             link_tree(folder / name, new / name)
             usable[name] = facts
@@ -256,9 +256,9 @@ def _complete(folder: Path, facts: Mapping[str, Any]) -> bool:
     return bool(header.get("fingerprint") == facts.get("fingerprint"))
 
 
-def _text_files(done: Mapping[str, Mapping[str, Any]]) -> list[str]:
+def _text_files(summary: Mapping[str, Mapping[str, Any]]) -> list[str]:
     """The plain files beside the folders of perturbed captions."""
-    names = [name for name, facts in done.items() if facts.get("kind") != "image"]
+    names = [name for name, facts in summary.items() if facts.get("kind") != "image"]
     return [f"{name}.jsonl" for name in (UNPERTURBED, *names)] if names else []
 
 

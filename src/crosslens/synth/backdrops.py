@@ -337,8 +337,8 @@ def _bathroom(brush: Brush) -> None:
     for step in range(0, 101, 10):
         brush.line([(step, 0), (step, 78)], 0.5, (236, 246, 248))
         brush.line([(0, step * 0.78), (100, step * 0.78)], 0.5, (236, 246, 248))
-    left = brush.random.random() < 0.5
-    tub, mirror = (2, 66) if left else (44, 14)
+    tub_at_left = brush.random.random() < 0.5
+    tub, mirror = (2, 66) if tub_at_left else (44, 14)
     brush.box(mirror, 10, mirror + 20, 36, (240, 244, 246), 4)
     brush.box(mirror + 2, 12, mirror + 18, 34, (176, 206, 222), 3)
     brush.box(tub, 50, tub + 54, 76, _WHITE, 8)

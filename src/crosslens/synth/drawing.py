@@ -199,10 +199,10 @@ class Surface:
 
     def outlined(self, colour: RGB) -> Image.Image:
         """What is drawn, at its final size, with a thin line around it that sets it off from any background."""
-        library, drawn = pillow(), self.image.getbbox()
-        assert drawn is not None, "nothing was drawn"
+        library, bounds = pillow(), self.image.getbbox()
+        assert bounds is not None, "nothing was drawn"
         # Only the part drawn on, with a margin: most of a sheet is empty, and reducing it is slow.
-        box = [(edge // FINE + step) * FINE for edge, step in zip(drawn, (-2, -2, 3, 3), strict=True)]
+        box = [(edge // FINE + step) * FINE for edge, step in zip(bounds, (-2, -2, 3, 3), strict=True)]
         drawing = self.image.crop(box).reduce(FINE)
         line = tone(colour, "deep") if brightness(colour) > 70 else (176, 176, 180)
         sheet = library.Image.new("RGBA", drawing.size, (*line, 0))

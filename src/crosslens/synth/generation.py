@@ -259,17 +259,17 @@ def draw_shards(folder: Path, recipe: SceneRecipe, shards: Sequence[int], worker
             _draw_shard(folder, recipe, shard)
             progress.advance(SHARD_SIZE)
         return
-    left = deque(shards)
+    queue = deque(shards)
     with ThreadPoolExecutor(min(workers, len(shards))) as pool:
         try:
-            futures = [pool.submit(_drive_worker, folder, left, progress) for _ in range(min(workers, len(shards)))]
+            futures = [pool.submit(_drive_worker, folder, queue, progress) for _ in range(min(workers, len(shards)))]
             for future in futures:
                 future.result()
         finally:
-            left.clear()
+            queue.clear()
 
 
-def _drive_worker(folder: Path, left: deque[int], progress: Progress) -> None:
+def _drive_worker(folder: Path, queue: deque[int], progress: Progress) -> None:
     """Feed one worker process until no shards are left."""
     # -P: nothing is imported from the current folder, which may be somebody else's.
     command = [sys.executable, "-P", "-m", "crosslens.synth.generation", str(folder)]
@@ -278,7 +278,7 @@ def _drive_worker(folder: Path, left: deque[int], progress: Progress) -> None:
         assert worker.stdout is not None
         while True:
             try:
-                shard = left.popleft()
+                shard = queue.popleft()
             except IndexError:  # no more; another thread may have taken the last one
                 break
             try:
@@ -288,7 +288,7 @@ def _drive_worker(folder: Path, left: deque[int], progress: Progress) -> None:
             except OSError:
                 answer = ""
             if answer.strip() != str(shard):
-                left.clear()
+                queue.clear()
                 raise CrosslensError(
                     f"a drawing process exited unexpectedly at shard {shard}",
                     fix="see its message above; run the same command again to resume",

@@ -126,7 +126,7 @@ def slots(plan: Plan, size: int, random: np.random.Generator) -> tuple[Slot, ...
     # On the floor where there is one, anywhere where there is none.
     floor = BACKDROPS[plan.backdrop].floor
     usual = Zone(top=floor / 100 + 0.03, bottom=0.97, standing=True) if floor else Zone(0.03, 0.03, 0.97, 0.97)
-    made = []
+    parts = []
     for part in plan.parts:
         kind, zone = kind_named(part.kind), part.zone or usual
         rgb = shade(part.colour, random)
@@ -143,8 +143,8 @@ def slots(plan: Plan, size: int, random: np.random.Generator) -> tuple[Slot, ...
             text=part.text,
             variant=variant if kind.category == "panel" else 0,
         )
-        made.append(Slot(look, zone, part.inside))
-    return tuple(made)
+        parts.append(Slot(look, zone, part.inside))
+    return tuple(parts)
 
 
 @lru_cache(maxsize=256)
@@ -290,11 +290,11 @@ class SyntheticScene:
         return content.getvalue()
 
 
-def relations_between(boxes: Sequence[Box], known: Mapping[tuple[int, int], str]) -> tuple[Relation, ...]:
-    """One relation for every pair that has a clear one; ``known`` are relations that are planned."""
-    relations = [Relation(first, predicate, second) for (first, second), predicate in known.items()]
+def relations_between(boxes: Sequence[Box], planned: Mapping[tuple[int, int], str]) -> tuple[Relation, ...]:
+    """One relation for every pair that has a clear one; ``planned`` are the relations of the plan."""
+    relations = [Relation(first, predicate, second) for (first, second), predicate in planned.items()]
     for first, second in combinations(range(len(boxes)), 2):
-        if (first, second) not in known and (second, first) not in known:
+        if (first, second) not in planned and (second, first) not in planned:
             predicate = relation(boxes[first], boxes[second])
             if predicate is not None:
                 relations.append(Relation(first, predicate, second))

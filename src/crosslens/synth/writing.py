@@ -85,10 +85,10 @@ def write_scenes(
         write_header(work.new / SPEC_FILE, spec)
         total = shard_count(recipe)
         shards = [shard for shard in range(total) if not part_file(work.new, shard).exists()]
-        drawn = (total - len(shards)) * SHARD_SIZE
-        note_resumed(progress, "drawing scenes", min(drawn, len(recipe)), len(recipe), "scene")
+        count = (total - len(shards)) * SHARD_SIZE
+        note_resumed(progress, "drawing scenes", min(count, len(recipe)), len(recipe), "scene")
         with stage(progress, "drawing scenes", total * SHARD_SIZE):
-            progress.advance(drawn)
+            progress.advance(count)
             draw_shards(work.new, recipe, shards, workers or available_cores(), progress)
         dataset = _assemble(work.new, recipe, spec)
         for name, format in (("captions", "coco"), ("instances", "coco_instances")):

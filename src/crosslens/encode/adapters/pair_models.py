@@ -167,14 +167,14 @@ class HttpVqa:
             {"type": "text", "text": QUESTION.format(text)},
         ]
         tokens = self._endpoint.first_token([{"role": "user", "content": content}])
-        said = {
+        shares = {
             word: sum(exp(value) for token, value in tokens.items() if token.strip(" ▁Ġ.,!\n\"'").lower() == word)
             for word in (YES, NO)
         }
-        if not said[YES] and not said[NO]:
+        if not shares[YES] and not shares[NO]:
             likeliest = max(tokens, key=lambda token: tokens[token])
             raise CrosslensError(
                 f"{self._endpoint.model} answers {likeliest!r}, and neither yes nor no is among its likeliest words",
                 fix="use a model that answers directly, without thinking first",
             )
-        return min(1.0, said[YES])
+        return min(1.0, shares[YES])

@@ -148,14 +148,14 @@ def parse_image_perturbation(text: str | ImagePerturbation, severity: int | None
     if isinstance(text, ImagePerturbation):
         return text
     name, mark, number = text.strip().partition("@")
-    known = IMAGE_PERTURBATIONS[name].name
+    full_name = IMAGE_PERTURBATIONS[name].name
     if not mark:
-        return ImagePerturbation(known, DEFAULT_SEVERITY if severity is None else severity)
+        return ImagePerturbation(full_name, DEFAULT_SEVERITY if severity is None else severity)
     if not number.isdecimal() or int(number) not in SEVERITIES:
-        raise _unknown_severity(known, number)
+        raise _unknown_severity(full_name, number)
     if severity is not None and severity != int(number):
         raise UsageError(f"{text!r} and severity={severity} contradict each other", fix="give the severity once")
-    return ImagePerturbation(known, int(number))
+    return ImagePerturbation(full_name, int(number))
 
 
 def _unknown_severity(name: str, severity: object) -> UsageError:

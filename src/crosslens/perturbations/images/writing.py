@@ -203,10 +203,10 @@ class ChangedImages:
         label, done = f"changing images: {self.change}", len(copies) - len(missing)
         with stage(progress, label, len(copies), done=done, unit="image"), ThreadPoolExecutor(threads) as pool:
             waiting: deque[tuple[str, str, Path, Future[bytes]]] = deque()
-            left = iter(missing)
+            remaining = iter(missing)
             try:
                 while True:
-                    while len(waiting) < _AHEAD * threads and (copy := next(left, None)) is not None:
+                    while len(waiting) < _AHEAD * threads and (copy := next(remaining, None)) is not None:
                         waiting.append((*copy, pool.submit(self._changed, *copy[:2])))
                     if not waiting:
                         return bad
@@ -270,13 +270,13 @@ class ChangedImages:
         x, y, right, bottom = (inside / stretch).T
         moved = boxed.with_columns(x=x.copy(), y=y.copy(), w=right - x, h=bottom - y)
         moved = moved.filter(pl.Series(seen >= LEAST_LEFT * whole) & (moved["w"] > 0) & (moved["h"] > 0))
-        left = pl.concat([objects.filter(pl.col("x").is_null()), moved]).sort("_row").drop("_row")
+        visible = pl.concat([objects.filter(pl.col("x").is_null()), moved]).sort("_row").drop("_row")
         relations = dataset.relations
         if relations is not None:
             for end in ("subject", "object"):
-                ends = left.select("image", pl.col("object").alias(end)).unique()
+                ends = visible.select("image", pl.col("object").alias(end)).unique()
                 relations = relations.join(ends, on=["image", end], how="semi", maintain_order="left")
-        return replace(dataset, objects=left, relations=relations), objects.height - left.height
+        return replace(dataset, objects=visible, relations=relations), objects.height - visible.height
 
 
 def _opened(source: str) -> Any:
@@ -318,19 +318,19 @@ def severity_sheet(
         raise UsageError(f"{len(keys)} keys for {len(pictures)} pictures", fix="give each picture its id")
     stems = [parse_image_perturbation(name).name for name in names]
     keys = keys or [str(number) for number in range(len(pictures))]
-    shown = []
+    rows = []
     for picture, key in zip(pictures, keys, strict=True):
         for stem in stems:
             row = [(f"image {key}", _small(picture, side))]
             for step in (ImagePerturbation(stem, severity) for severity in SEVERITIES):
                 changed = perturb_picture(step, picture, seed=seed, key=key)
                 row.append((f"{step}: {step.amount:g}", _small(changed, side)))
-            shown.append(row)
-    heights = [_LINE + max(picture.height for _, picture in row) + _GAP for row in shown]
-    sheet = pillow().Image.new("RGB", (len(shown[0]) * (side + _GAP) + _GAP, sum(heights) + _GAP), _PAPER)
+            rows.append(row)
+    heights = [_LINE + max(picture.height for _, picture in row) + _GAP for row in rows]
+    sheet = pillow().Image.new("RGB", (len(rows[0]) * (side + _GAP) + _GAP, sum(heights) + _GAP), _PAPER)
     draw = pillow().ImageDraw.Draw(sheet)
     top = _GAP
-    for row, height in zip(shown, heights, strict=True):
+    for row, height in zip(rows, heights, strict=True):
         for column, (label, picture) in enumerate(row):
             left = _GAP + column * (side + _GAP)
             draw.text((left, top), label, fill=_INK, font=pillow().ImageFont.load_default(12))
@@ -358,16 +358,16 @@ def write_sheet(
     """A sheet of a dataset's first images, as the perturbed dataset will show them."""
     file = Path(file)
     check_sheet(file, overwrite=overwrite)
-    shown = dataset.select(dataset.image_ids[:SHEET_IMAGES])
+    first_images = dataset.select(dataset.image_ids[:SHEET_IMAGES])
     pictures = []
-    for image, source in zip(shown.image_ids, image_files(shown, image_folder), strict=True):
+    for image, source in zip(first_images.image_ids, image_files(first_images, image_folder), strict=True):
         try:
             pictures.append(_opened(source))
         except InputError as error:
             problem = f"image {image!r} is {error.problem}"
             raise InputError(problem, file=source, fix="repair or replace the file") from error
     once = list(dict.fromkeys(parse_image_perturbation(name).name for name in names))
-    sheet = severity_sheet(pictures, once, keys=shown.image_ids, seed=seed)
+    sheet = severity_sheet(pictures, once, keys=first_images.image_ids, seed=seed)
     with atomic_file(file) as partial:
         sheet.save(partial, _FORMATS[file.suffix.lower()])
     return file
@@ -380,6 +380,6 @@ def _small(picture: Any, side: int) -> Any:
     upright = pillow().ImageOps.exif_transpose(picture).convert("RGBA")
     paper = pillow().Image.new("RGBA", upright.size, (*_PAPER, 255))
     paper.alpha_composite(upright)
-    shown = paper.convert("RGB")
-    shown.thumbnail((side, side), pillow().Image.Resampling.BICUBIC)
-    return shown
+    cell = paper.convert("RGB")
+    cell.thumbnail((side, side), pillow().Image.Resampling.BICUBIC)
+    return cell

@@ -198,14 +198,14 @@ def _recoloured(
         use = by_position[draws.favourite(by_position)]
         return replaced(caption, use.first, draws.favourite(fitting[use]), last=use.last)
     edits: Edits = ()
-    chosen: list[tuple[ColourUse, str]] = []
+    new_names: list[tuple[ColourUse, str]] = []
     for use, replacements in fitting.items():
         # Two colours of an object stay two: neither becomes the other's new name, nor a kind of it.
-        taken = [name for other, name in chosen if other.colour.name in use.beside]
-        left = [name for name in replacements if not any(_both_true(name, other) for other in taken)]
-        if left:
-            chosen.append((use, draws.favourite(left)))
-            edits += replaced(caption, use.first, chosen[-1][1], last=use.last)
+        used = [name for other, name in new_names if other.colour.name in use.beside]
+        free = [name for name in replacements if not any(_both_true(name, other) for other in used)]
+        if free:
+            new_names.append((use, draws.favourite(free)))
+            edits += replaced(caption, use.first, new_names[-1][1], last=use.last)
     return edits
 
 

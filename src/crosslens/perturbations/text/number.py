@@ -111,23 +111,23 @@ class NumberAgreement:
         """The one word of a verb that shows number: its first auxiliary, or else itself."""
         token = self.tokens[verb]
         finite = min(self.below(verb, "aux", "auxpass"), default=verb)
-        shown = self.tokens[finite]
-        if shown.tag in ("MD", "VBG", "VBN", "TO") or (shown.tag == "VBD" and shown.lemma != "be"):
+        form = self.tokens[finite]
+        if form.tag in ("MD", "VBG", "VBN", "TO") or (form.tag == "VBD" and form.lemma != "be"):
             return {}
-        if shown.tag == "VB" and token.arc in ("ccomp", "xcomp"):
+        if form.tag == "VB" and token.arc in ("ccomp", "xcomp"):
             return {}  # watch the horses go
-        if token.pos not in ("VERB", "AUX") or shown.tag not in _WITH_NUMBER or not shown.text.isalpha():
+        if token.pos not in ("VERB", "AUX") or form.tag not in _WITH_NUMBER or not form.text.isalpha():
             raise Unclear
-        if shown.tag in (("VBP", "VB") if plural else ("VBZ",)):
+        if form.tag in (("VBP", "VB") if plural else ("VBZ",)):
             return {}  # it agreed with something else, or shows no number
-        lower = shown.text.lower()
+        lower = form.text.lower()
         if not plural:
             new = _SINGULAR_OF.get(lower) or inflected(lower, "VBZ")
         elif lower in _PLURAL_OF:
             new = _PLURAL_OF[lower]
         else:
-            new = shown.lemma if shown.lemma != lower else load_wordnet().lemmatise(lower, "v")
-        return {} if new == shown.text else {finite: new}
+            new = form.lemma if form.lemma != lower else load_wordnet().lemmatise(lower, "v")
+        return {} if new == form.text else {finite: new}
 
     def _pronouns(self, noun: int, *, plural: bool) -> list[int]:
         """The pronouns behind a noun that refer to it: captions begin with whom they are about."""
@@ -315,7 +315,7 @@ def _left_edge(agreement: NumberAgreement, noun: int) -> int:
         edge += 1
     # "a blue tent preparing food" is no kind of food: what is done belongs to the noun before it.
     inner = pairwise(tokens[edge : noun + 1])
-    done = any(token.text.endswith("ing") and before.pos == "NOUN" for before, token in inner)
-    if done or any(token.arc == "det" for token in tokens[edge + 1 : noun]):
+    activity = any(token.text.endswith("ing") and before.pos == "NOUN" for before, token in inner)
+    if activity or any(token.arc == "det" for token in tokens[edge + 1 : noun]):
         raise Unclear
     return edge

@@ -79,8 +79,8 @@ def _substituted(
 ) -> Edits:
     if not candidates:
         raise CannotApply(reason)
-    chosen = candidates if every else [draws.choice(candidates)]
-    return sum((replaced(caption, position, draws.choice(words)) for position, words in chosen), ())
+    selected = candidates if every else [draws.choice(candidates)]
+    return sum((replaced(caption, position, draws.choice(words)) for position, words in selected), ())
 
 
 def _base_form(token: Token) -> tuple[str, str]:
@@ -339,5 +339,5 @@ def opposites(verb: str) -> tuple[str, ...]:
         return ()
     words = load_wordnet()
     listed = ((other, synset) for number, other, synset in words.opposites(verb, "v") if number == 1)
-    known = (other for other, synset in listed if words.synsets(other, "v")[:1].tolist() == [synset])
-    return tuple(dict.fromkeys(filter(str.isalpha, known)))
+    first_senses = (other for other, synset in listed if words.synsets(other, "v")[:1].tolist() == [synset])
+    return tuple(dict.fromkeys(filter(str.isalpha, first_senses)))

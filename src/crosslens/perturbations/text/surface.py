@@ -124,22 +124,22 @@ def _drawn(
     """
     check_count(k)
     words = caption.text.split()  # with their punctuation, which offers no position
-    drawn: list[tuple[int, int]] = []
+    positions_drawn: list[tuple[int, int]] = []
     pool = list(range(len(words)))
     for positions in offers:
         without = []
-        while pool and len(drawn) < k:
+        while pool and len(positions_drawn) < k:
             word = pool.pop(draws.below(len(pool)))
             offered = positions(words[word])
             if offered:
-                drawn.append((word, offered[draws.below(len(offered))]))
+                positions_drawn.append((word, offered[draws.below(len(offered))]))
             else:
                 without.append(word)
         pool += without
-    if not drawn:
+    if not positions_drawn:
         raise CannotApply(reason)
-    starts = {word: len(caption.text) - len(caption.text.split(None, word)[word]) for word, _ in drawn}
-    return [(starts[word], words[word], at) for word, at in sorted(drawn)]
+    starts = {word: len(caption.text) - len(caption.text.split(None, word)[word]) for word, _ in positions_drawn}
+    return [(starts[word], words[word], at) for word, at in sorted(positions_drawn)]
 
 
 def _letters(word: str) -> list[int]:

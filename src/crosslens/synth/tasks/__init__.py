@@ -25,10 +25,10 @@ ALL = "all"
 def chosen_tasks(names: str | Iterable[str]) -> tuple[str, ...]:
     """``all``, or names separated by commas, in the usual order."""
     listed = names.split(",") if isinstance(names, str) else list(names)
-    chosen = [name.strip() for name in listed if name.strip()]
-    if not chosen:
+    stripped = [name.strip() for name in listed if name.strip()]
+    if not stripped:
         raise UsageError("tasks must name at least one task", fix=f"name some of {', '.join(EVERY_TASK)}, or all")
-    for name in chosen:
+    for name in stripped:
         if name not in EVERY_TASK and name != ALL:
             raise UnknownNameError("task", name, [*EVERY_TASK, ALL])
-    return tuple(name for name in EVERY_TASK if name in chosen or (ALL in chosen and name in TASKS))
+    return tuple(name for name in EVERY_TASK if name in stripped or (ALL in stripped and name in TASKS))

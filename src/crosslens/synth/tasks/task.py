@@ -103,8 +103,8 @@ class Task:
 
 def choose(random: Random, options: Sequence[T], *, but: Sequence[Any] = ()) -> T:
     """One of the options at random, other than those in ``but``."""
-    left = [option for option in options if option not in but] if but else options
-    return left[int(random.integers(len(left)))]
+    possible = [option for option in options if option not in but] if but else options
+    return possible[int(random.integers(len(possible)))]
 
 
 def another(
@@ -134,8 +134,8 @@ def another_colour(fact: str, kind: str) -> Change:
 
 def usual_colour(random: Random, kind: str, *, but: Sequence[str] = ()) -> str:
     """A colour such an object often has, or any if those are ruled out."""
-    left = [colour for colour in KINDS[kind].colours if colour not in but]
-    return choose(random, left) if left else choose(random, COLOUR_NAMES, but=but)
+    possible = [colour for colour in KINDS[kind].colours if colour not in but]
+    return choose(random, possible) if possible else choose(random, COLOUR_NAMES, but=but)
 
 
 def names(text: str) -> tuple[str, ...]:
