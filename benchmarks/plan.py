@@ -29,7 +29,7 @@ def rates_of(asked: argparse.Namespace) -> dict:
     if not asked.calibrate:
         return read_rates(asked.rates)
     threads = 1 if asked.device == "cpu" else None
-    entry = calibrate_device(asked.device, threads=threads, rounds=asked.rounds, memory=False, shown=print)
+    entry = calibrate_device(asked.device, threads=threads, rounds=asked.rounds, memory=False, report=print)
     return {
         **read_rates(asked.rates),
         **devices_of({"format": FORMAT, "devices": {asked.name: entry}}, Path("rates.json")),

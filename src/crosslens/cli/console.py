@@ -133,8 +133,8 @@ class Bar:
 class LogLines:
     """A plain line every half a minute: work that is done sooner is silent, longer work never is for long."""
 
-    def __init__(self, every: float = 30.0) -> None:
-        self._every, self._printed = every, time.monotonic()
+    def __init__(self) -> None:
+        self._every, self._printed = 30.0, time.monotonic()
         self._label, self._total, self._done, self._started = "", 0, 0, self._printed
         self._beside = ""
 

@@ -1,10 +1,10 @@
 from crosslens.core.addresses import (
     ADDRESS as ADDRESS,
     address_of as address_of,
-    harmless as harmless,
     host_of as host_of,
     is_hidden as is_hidden,
     is_remote as is_remote,
+    safe_cause as safe_cause,
     without_secrets as without_secrets,
 )
 from crosslens.core.cores import (

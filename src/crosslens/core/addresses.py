@@ -88,7 +88,7 @@ def _hide(match: re.Match[str]) -> str:
     return f"{begin}/{place}{''.join(parts)}"
 
 
-def harmless(error: BaseException) -> BaseException | None:
+def safe_cause(error: BaseException) -> BaseException | None:
     """The error as the cause of ours; None where its text, or that of what led to it, has credentials of an address."""
     link: BaseException | None = error
     while link is not None:

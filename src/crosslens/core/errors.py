@@ -142,15 +142,15 @@ class UnknownNameError(CrosslensError, KeyError):
 
     exit_code = 2
 
-    def __init__(self, kind: str, name: str, known: Iterable[str]) -> None:
-        known = sorted(known)
-        folded = {candidate.casefold(): candidate for candidate in reversed(known)}
+    def __init__(self, kind: str, name: str, names: Iterable[str]) -> None:
+        names = sorted(names)
+        folded = {candidate.casefold(): candidate for candidate in reversed(names)}
         near = [folded[match] for match in difflib.get_close_matches(name.casefold(), folded, n=3, cutoff=0.5)]
         # An initial such as P is too short to be close to Precision.
-        begun = [candidate for candidate in known if name and len(name) < 3 and candidate.startswith(name)]
+        begun = [candidate for candidate in names if name and len(name) < 3 and candidate.startswith(name)]
         self.suggestions = list(dict.fromkeys([*begun, *near]))[:3]
-        named = f"did you mean {' or '.join(self.suggestions)}?"
-        fix = named if self.suggestions else f"known: {', '.join(known) or 'none'}"
+        guess = f"did you mean {' or '.join(self.suggestions)}?"
+        fix = guess if self.suggestions else f"known: {', '.join(names) or 'none'}"
         super().__init__(f"unknown {kind} {name!r}", fix=fix, code="unknown-name", subject=name)
 
 

@@ -182,12 +182,12 @@ def accepts_options(*sources: type[Options] | tuple[type[Options], str] | Callab
     def decorate(function: F) -> F:
         signature = inspect.signature(function)
         *parameters, options = signature.parameters.values()
-        taken = {parameter.name for parameter in parameters}
+        own_names = {parameter.name for parameter in parameters}
         accepted = {
             keyword.parameter.name: keyword
             for source in sources
             for keyword in _keywords_of(source)
-            if keyword.parameter.name not in taken
+            if keyword.parameter.name not in own_names
         }
         parameters += [keyword.parameter for keyword in accepted.values()]
         helps = [f"    {name}: {keyword.help}" for name, keyword in accepted.items() if keyword.help]
@@ -234,10 +234,10 @@ def refuse_other_keywords(arguments: Iterable[str], function: Callable[..., Any]
     refuse_unknown((name for name in arguments if name not in parameters), parameters)
 
 
-def refuse_unknown(arguments: Iterable[str], known: Iterable[str]) -> None:
-    """Raise for the first of ``arguments``, if there is any: it is none of those ``known``."""
+def refuse_unknown(arguments: Iterable[str], names: Iterable[str]) -> None:
+    """Raise for the first of ``arguments``, if there is any: it is none of ``names``."""
     for name in arguments:
-        raise UnknownNameError("option", name, known)
+        raise UnknownNameError("option", name, names)
 
 
 def check_number(name: str, value: Any, annotation: str) -> None:

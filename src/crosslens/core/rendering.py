@@ -192,16 +192,16 @@ def _sizes(lines: Sequence[Sequence[str]]) -> list[int]:
 def two_columns(rows: Sequence[tuple[str, str]], width: int = PAGE_WIDTH, indent: int = 0) -> str:
     """Names on the left, their text beside them, wrapped to ``width``; below a name that takes more than half of it."""
     rows = [(printable_line(name), text) for name, text in rows]
-    left = max((len(name) for name, _ in rows if len(name) <= width // 2), default=0) + indent + len(_GAP)
+    margin = max((len(name) for name, _ in rows if len(name) <= width // 2), default=0) + indent + len(_GAP)
     lines = []
     for name, text in rows:
         # A number stays on one line with its percent sign.
         text = text.replace(" %", _PERCENT)
-        beside = textwrap.wrap(text, max(_NARROWEST, width - left), break_on_hyphens=False)
+        beside = textwrap.wrap(text, max(_NARROWEST, width - margin), break_on_hyphens=False)
         names = [name]
         if len(name) > width // 2:
             names = textwrap.wrap(name, width - indent, break_on_hyphens=False)
             beside = [""] * len(names) + beside
         for title, line in zip_longest(names, beside, fillvalue=""):
-            lines.append(f"{' ' * indent + title if title else '':<{left}}{line}".rstrip())
+            lines.append(f"{' ' * indent + title if title else '':<{margin}}{line}".rstrip())
     return "\n".join(lines).replace(_PERCENT, " %")

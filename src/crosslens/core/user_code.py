@@ -187,7 +187,7 @@ def _is_user_file(name: str) -> bool:
     file = Path(name).resolve()
     if _PACKAGE in file.parents:
         return False
-    if any(own == file or own in file.parents for own in _USER_CODE):
+    if any(path == file or path in file.parents for path in _USER_CODE):
         return True
     return not _INSTALLED & set(file.parts) and _STANDARD_LIBRARY not in file.parents
 

@@ -49,9 +49,9 @@ class ValueType:
     @cache
     def of(annotation: Any) -> ValueType:
         """That of an annotation, which may be a text; it may name types that are not loaded."""
-        written = annotation.__name__ if isinstance(annotation, type) else str(annotation)
+        text = annotation.__name__ if isinstance(annotation, type) else str(annotation)
         try:
-            every = list(_alternatives(ast.parse(written, mode="eval").body))
+            every = list(_alternatives(ast.parse(text, mode="eval").body))
         except SyntaxError:  # of an object that is no type
             every = []
         parts = [part for part in every if _name(part) != "None"]

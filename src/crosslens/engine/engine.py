@@ -154,16 +154,16 @@ def use_engine(engine: str | EngineOptions | Engine = LOCAL, ray_address: str | 
         ray_address: A running cluster, which is only left in the end. Without it, a Ray is started on this machine, and
             stopped.
     """
-    chosen: Any = EngineOptions(engine, ray_address) if isinstance(engine, str) else engine
-    started = LocalEngine() if isinstance(chosen, EngineOptions) else chosen
-    if isinstance(chosen, EngineOptions) and chosen.engine != LOCAL:
+    requested: Any = EngineOptions(engine, ray_address) if isinstance(engine, str) else engine
+    started = LocalEngine() if isinstance(requested, EngineOptions) else requested
+    if isinstance(requested, EngineOptions) and requested.engine != LOCAL:
         from crosslens.engine.ray_engine import RayEngine
 
-        started = RayEngine(chosen.ray_address)
+        started = RayEngine(requested.ray_address)
     before = _CURRENT.set(started)
     try:
         yield started
     finally:
         _CURRENT.reset(before)
-        if isinstance(chosen, EngineOptions) and hasattr(started, "close"):
+        if isinstance(requested, EngineOptions) and hasattr(started, "close"):
             started.close()

@@ -105,23 +105,23 @@ class NotebookBar:
             if self._timer is None:
                 return  # the stage was over before
             self._drawn = time.monotonic()
-            done = f"{self._done:,} of {self._total:,}"
+            counts = f"{self._done:,} of {self._total:,}"
             elapsed = self._drawn - self._started
             if 0 < self._done < self._total:
-                done += f", about {duration(elapsed / self._done * (self._total - self._done))} left"
+                counts += f", about {duration(elapsed / self._done * (self._total - self._done))} left"
             label, beside = printable_line(self._label), printable_line(self._beside)
-            line = f"{label}: {done}" + (f" ({beside})" if beside else "")
+            line = f"{label}: {counts}" + (f" ({beside})" if beside else "")
             bar = f'<progress value="{self._done}" max="{max(self._total, 1)}" style="width: 16em"></progress>'
             self._show(f"<div>{bar} {escape(line)}</div>", line)
 
     def _show(self, html: str, text: str) -> None:
         cell, output = NotebookBar._cell
-        known = cell == self._shell.execution_count
-        if not known:
+        same_cell = cell == self._shell.execution_count
+        if not same_cell:
             output = os.urandom(8).hex()
             NotebookBar._cell = self._shell.execution_count, output
         bundle = {"text/html": html, "text/plain": text}
-        self._shell.display_pub.publish(bundle, transient={"display_id": output}, update=known)
+        self._shell.display_pub.publish(bundle, transient={"display_id": output}, update=same_cell)
 
 
 def shown_progress(progress: P | None) -> P | NotebookBar | SilentProgress:

@@ -150,13 +150,13 @@ def _connect(address: str | None) -> None:
         os.environ.setdefault("RAY_memory_monitor_refresh_ms", "0")
         ray.init(address="local", num_cpus=available_cores(), include_dashboard=False, **quiet)
         return
-    address, written = str(address), ""
+    address, log = str(address), ""
     try:
         with _errors_aside() as said:
             try:
                 ray.init(address=address, **quiet)
             finally:
-                written = said()
+                log = said()
     except RuntimeError as error:
         if "ersion mismatch" not in str(error):
             raise _unreachable(address, first_line(error)) from error
@@ -166,7 +166,7 @@ def _connect(address: str | None) -> None:
             code="other-version",
         ) from error
     except (ConnectionError, ValueError) as error:
-        raise _refused(address) if _NO_TOKEN in written else _unreachable(address, first_line(error)) from error
+        raise _refused(address) if _NO_TOKEN in log else _unreachable(address, first_line(error)) from error
     except ray.exceptions.RayError as error:
         if type(error).__name__ != "AuthenticationError":  # older versions do not have it
             raise
@@ -274,10 +274,10 @@ def execute(setting: TaskSetting, payload: Packed, shared_key: str, shared: Call
     except CrosslensError as error:
         return TaskFailure.of(error)
     except Exception as error:
-        own = as_user_error(error)
-        if own is None:
+        user_error = as_user_error(error)
+        if user_error is None:
             raise
-        return TaskFailure.of(own)
+        return TaskFailure.of(user_error)
 
 
 @cache
@@ -403,8 +403,8 @@ class RayEngine:
                 while under_way and under_way[0].finished:
                     yield _result(ray, under_way.popleft().reference)
         finally:
-            for left in under_way:
-                ray.cancel(left.reference, force=True)
+            for unfinished in under_way:
+                ray.cancel(unfinished.reference, force=True)
 
     def close(self) -> None:
         """Stop the Ray that was started here, or leave the cluster; tasks that are under way are cancelled."""

@@ -44,33 +44,33 @@ def calibrate_device(
     sizes: Sequence[tuple[int, int]] | None = None,
     rounds: int = _ROUNDS,
     memory: bool = True,
-    shown: Callable[[str], None] = lambda _: None,
+    report: Callable[[str], None] = lambda _: None,
 ) -> dict[str, Any]:
     """The entry of this machine's ``device`` (``cpu``, ``cuda``, …): what was measured, the best of some rounds each.
 
     With one thread the clock counts CPU seconds: those of an idle core, however busy the machine is.
     """
-    chosen = sizes or [(images * (1 if device == "cpu" else _LARGER), dim) for images, dim in _SIZES]
+    shapes = sizes or [(images * (1 if device == "cpu" else _LARGER), dim) for images, dim in _SIZES]
     ranking, evaluation = [], []
-    for images, dim in chosen:
+    for images, dim in shapes:
         run = measure_run(images, dim, device, threads=threads, rounds=rounds)
         shape = {"images": images, "captions": images * PER_IMAGE, "dim": dim}
         ranking.append({**shape, "seconds": run["ranking"]})
         evaluation += [{**shape, "seconds": run["evaluation"]}] if "evaluation" in run else []
-        shown(f"ranking {images:,} × {shape['captions']:,}, d = {dim}: {run['ranking']:.3f} s")
-    about, capacity = device, None
+        report(f"ranking {images:,} × {shape['captions']:,}, d = {dim}: {run['ranking']:.3f} s")
+    label, capacity = device, None
     if device.startswith("cuda"):
         import torch
 
         properties = torch.cuda.get_device_properties(torch.device(device))
-        about, capacity = str(properties.name), int(properties.total_memory)
+        label, capacity = str(properties.name), int(properties.total_memory)
     elif device == "cpu":
         from crosslens.core import available_cores
 
         cores = threads or available_cores()
-        about = f"{cores} CPU core{'s' * (cores > 1)}, {platform.machine()}"
+        label = f"{cores} CPU core{'s' * (cores > 1)}, {platform.machine()}"
     measured = [memory_of(images) for images in _MEMORY_SIZES] if memory and device == "cpu" else []
-    return {"about": about, "memory_bytes": capacity, "ranking": ranking, "evaluation": evaluation, "memory": measured}
+    return {"about": label, "memory_bytes": capacity, "ranking": ranking, "evaluation": evaluation, "memory": measured}
 
 
 def measure_run(
@@ -104,8 +104,8 @@ def memory_of(images: int, dim: int = _MEMORY_DIM) -> dict[str, int]:
     """The most memory that evaluating so many images takes, in a process of its own."""
     words = [sys.executable, "-m", "crosslens.planning.calibration", "--memory", str(images), str(dim)]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-    done = subprocess.run(words, capture_output=True, text=True, check=True, env=environment)
-    peak = int(done.stdout.split()[-1])
+    process = subprocess.run(words, capture_output=True, text=True, check=True, env=environment)
+    peak = int(process.stdout.split()[-1])
     return {"images": images, "captions": images * PER_IMAGE, "dim": dim, "bytes": peak}
 
 
@@ -171,17 +171,17 @@ def main(words: Sequence[str] | None = None) -> None:
     parser.add_argument("--rounds", type=int, default=_ROUNDS)
     parser.add_argument("--threads", type=int, help="of a CPU; with 1, CPU seconds are counted")
     parser.add_argument("--memory", type=int, nargs=2, metavar=("IMAGES", "DIM"), help=argparse.SUPPRESS)
-    asked = parser.parse_args(words)
-    if asked.memory:
-        print(_peak_of_evaluation(*asked.memory))
+    arguments = parser.parse_args(words)
+    if arguments.memory:
+        print(_peak_of_evaluation(*arguments.memory))
         return
     entry = calibrate_device(
-        asked.device,
-        threads=asked.threads,
-        rounds=asked.rounds,
-        shown=lambda line: print(line, file=sys.stderr, flush=True),
+        arguments.device,
+        threads=arguments.threads,
+        rounds=arguments.rounds,
+        report=lambda line: print(line, file=sys.stderr, flush=True),
     )
-    print(json.dumps({asked.name or asked.device: entry}, indent=1))
+    print(json.dumps({arguments.name or arguments.device: entry}, indent=1))
 
 
 if __name__ == "__main__":

@@ -134,8 +134,8 @@ class Diagnosis(Presented):
         )  # fmt: skip
 
     def sections(self) -> Iterator[Section]:
-        own = tuple((package.name, package.version or "missing", package.wanted or "any") for package in self.packages)
-        yield Section("System", (FactList(self.system), Table(("package", "version", "needed"), own, "lll")))
+        base = tuple((package.name, package.version or "missing", package.wanted or "any") for package in self.packages)
+        yield Section("System", (FactList(self.system), Table(("package", "version", "needed"), base, "lll")))
         rows = []
         for extra in self.extras:  # of one that is there in part, the first packages that it lacks
             more = f" and {len(extra.missing) - _NAMED} more" if len(extra.missing) > _NAMED else ""
@@ -222,19 +222,19 @@ def _required(problems: list[Fault]) -> tuple[tuple[Package, ...], tuple[Extra, 
                 for other in sorted(requirement.extras):
                     yield from packages_of(other)
                 continue
-            installed, wanted = _version(requirement.name), requirement.specifier
-            fits = installed is not None and wanted.contains(installed, prereleases=True)
-            yield Package(requirement.name, str(wanted), installed, fits)
+            installed, versions = _version(requirement.name), requirement.specifier
+            fits = installed is not None and versions.contains(installed, prereleases=True)
+            yield Package(requirement.name, str(versions), installed, fits)
 
-    own = tuple(packages_of(""))
+    needed = tuple(packages_of(""))
     extras = tuple(Extra(name, purpose, tuple(dict.fromkeys(packages_of(name)))) for name, purpose in EXTRAS.items())
-    for package in dict.fromkeys((*own, *(package for extra in extras for package in extra.packages))):
+    for package in dict.fromkeys((*needed, *(package for extra in extras for package in extra.packages))):
         fix = f"pip install '{package.name}{package.wanted}'"
-        if package.version is None and package in own:
+        if package.version is None and package in needed:
             problems.append(Fault(f"{package.name} is missing, which crosslens cannot do without", fix))
         elif package.version is not None and not package.fits:
             problems.append(Fault(f"{package.name} {package.version} is installed, {package.wanted} is needed", fix))
-    return own, extras
+    return needed, extras
 
 
 def _import_problems(packages: set[Package]) -> Iterator[Fault]:
@@ -243,16 +243,16 @@ def _import_problems(packages: set[Package]) -> Iterator[Fault]:
         if package.version is None:
             continue
         plain = package.name.lower().replace("_", "-")
-        named = [
+        of_package = [
             module for module, names in modules.items() if plain in (name.lower().replace("_", "-") for name in names)
         ]
         # The main one, where a package brings several, such as tests of its own.
-        public = sorted((module for module in named if not module.startswith("_")), key=len)
+        public = sorted((module for module in of_package if not module.startswith("_")), key=len)
         for module in public[:1]:
             command = [sys.executable, "-c", f"import {module}"]
             try:
-                done = subprocess.run(command, capture_output=True, text=True, timeout=_SECONDS, check=False)
-                reason = (done.stderr.strip().splitlines() or ["it crashed"])[-1] if done.returncode else ""
+                process = subprocess.run(command, capture_output=True, text=True, timeout=_SECONDS, check=False)
+                reason = (process.stderr.strip().splitlines() or ["it crashed"])[-1] if process.returncode else ""
             except subprocess.TimeoutExpired:
                 reason = f"it takes more than {_SECONDS} s"
             if reason:
@@ -288,8 +288,8 @@ def _desktop() -> Iterator[tuple[str, str]]:
         counts = []
         for words in ((":", "family"), (":lang=zh", "family")):
             with suppress(OSError, subprocess.TimeoutExpired):
-                done = subprocess.run([lists, *words], capture_output=True, text=True, timeout=_SECONDS, check=False)
-                counts.append(len(set(done.stdout.splitlines())))
+                process = subprocess.run([lists, *words], capture_output=True, text=True, timeout=_SECONDS, check=False)
+                counts.append(len(set(process.stdout.splitlines())))
         families, chinese = (*counts, 0, 0)[:2]
         without = "" if chinese else ", none with Chinese characters (Debian: apt install fonts-noto-cjk)"
         none = "none (Debian: apt install fonts-dejavu)"
@@ -299,19 +299,19 @@ def _desktop() -> Iterator[tuple[str, str]]:
 
 
 def _caches(problems: list[Fault]) -> tuple[CacheUse, ...]:
-    own = cache_folder()
-    above = next((folder for folder in (own, *own.absolute().parents) if folder.exists()), own)
+    cache = cache_folder()
+    above = next((folder for folder in (cache, *cache.absolute().parents) if folder.exists()), cache)
     if not (above.is_dir() and os.access(above, os.W_OK)):
-        problems.append(Fault(f"the cache {own} cannot be written", "choose another folder with CROSSLENS_CACHE"))
+        problems.append(Fault(f"the cache {cache} cannot be written", "choose another folder with CROSSLENS_CACHE"))
     home = Path(os.environ.get("HF_HOME", "~/.cache/huggingface"))
     hub = Path(os.environ.get("HF_HUB_CACHE", home / "hub")).expanduser()
-    folders = {f"{NAME}: {path.name}": path for path in (sorted(own.iterdir()) if own.is_dir() else ())}
+    folders = {f"{NAME}: {path.name}": path for path in (sorted(cache.iterdir()) if cache.is_dir() else ())}
     caches = []
-    for what, folder in {**(folders or {NAME: own}), "Hugging Face hub": hub}.items():
+    for label, folder in {**(folders or {NAME: cache}), "Hugging Face hub": hub}.items():
         sizes = [folder.stat().st_size] if folder.is_file() else []
         for parent, _, names in os.walk(folder):
             for name in names:
                 with suppress(OSError):  # removed meanwhile
                     sizes.append(os.lstat(os.path.join(parent, name)).st_size)
-        caches.append(CacheUse(what, folder, len(sizes), sum(sizes)))
+        caches.append(CacheUse(label, folder, len(sizes), sum(sizes)))
     return tuple(caches)

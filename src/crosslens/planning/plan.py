@@ -70,8 +70,8 @@ class DeviceRates:
 
     def host_bytes(self, items: float) -> float:
         """What an evaluation of so many items holds in memory, beside the vectors."""
-        held = [run.amount - 4 * run.items * run.dim for run in self.memory]
-        return float(_fitted([(1.0, run.items) for run in self.memory], held) @ (1.0, items))
+        amounts = [run.amount - 4 * run.items * run.dim for run in self.memory]
+        return float(_fitted([(1.0, run.items) for run in self.memory], amounts) @ (1.0, items))
 
 
 def _ranking_terms(scores: float, items: float, dim: int) -> tuple[float, ...]:
@@ -178,10 +178,10 @@ def shared_out(
         blocks = task_blocks(shape, dim, nodes, "cuda") if nodes > 1 else None
         size = shape if blocks is None else blocks.size
         counts = [-(-length // part) for length, part in zip(shape, size, strict=True)]
-        held = device_blocks(device_memory, size, dim, depth)
-        passes = held.counts[0]
+        blocks_on_device = device_blocks(device_memory, size, dim, depth)
+        passes = blocks_on_device.counts[0]
         each = -(-counts[0] * counts[1] // nodes)
-        items = float(each * (size[held.outer] + passes * size[1 - held.outer]))
+        items = float(each * (size[blocks_on_device.outer] + passes * size[1 - blocks_on_device.outer]))
         memory = float(min(device_memory, device_item_bytes(dim, depth) * sum(size)))
     tasks = counts[0] * counts[1]
     lists, results = 0.0, 0.0
@@ -407,14 +407,14 @@ def plan_evaluation(
             for parts, vectors, (shape, _) in zip(tasks, items, work.rankings, strict=True)
         )
         largest = max(run.images * run.captions for run in rated.ranking)
-    asked = sum(work.counted)
-    listed = asked * (_PER_QUERY + work.depth * _PER_ENTRY + _PER_VALUES)
+    queries = sum(work.counted)
+    listed = queries * (_PER_QUERY + work.depth * _PER_ENTRY + _PER_VALUES)
     run_bytes = float(listed + 2 * max(work.counted) * _PER_PAIR + _PER_ID * (work.images + work.captions))
     times = {
         "compute": ranking or 0.0,
         "network": (read + sent) / (work.network * 1e9 / 8) if work.nodes > 1 else 0.0,
         "storage": read / (work.storage * 1e9),
-        "metrics and files on one machine": host.evaluation_seconds(asked),
+        "metrics and files on one machine": host.evaluation_seconds(queries),
     }
     notes = []
     if not rated.measured:

@@ -13,7 +13,7 @@ from math import isfinite
 from pathlib import Path
 from typing import Any
 
-from crosslens.core import CrosslensError, argument, harmless, needs_extra, without_secrets
+from crosslens.core import CrosslensError, argument, needs_extra, safe_cause, without_secrets
 from crosslens.metrics import dataset_name, dataset_revision, select_metrics
 from crosslens.storage import fingerprint, parse_toml
 from crosslens.values import QUERIES_FILE, RECIPE_FILE, RUN_FILE, Run
@@ -133,12 +133,12 @@ def log_to_mlflow(
         raise CrosslensError(
             f"MLflow refused the run: {str(error).splitlines()[0]}",
             fix=f"{fix}: a server, or a database such as sqlite:///mlflow.db" if is_folder else fix,
-        ) from harmless(error)
+        ) from safe_cause(error)
     except OSError as error:  # of the client that sends files; those of the run have been read
         raise CrosslensError(
             f"the run did not reach MLflow: {str(error).splitlines()[0]}",
             fix="check the network, and run the same command again: what has arrived is kept",
-        ) from harmless(error)
+        ) from safe_cause(error)
 
 
 def _log(client: Any, content: TrackedRun, project: str, uri: str) -> TrackedAt:

@@ -178,14 +178,14 @@ def _header(file: IO[bytes], size: int) -> tuple[tuple[int, ...], np.dtype[Any],
 
 def content_kind(start: bytes) -> str:
     """What a file seems to be, by its first bytes; empty where they say nothing."""
-    known = {
+    kinds = {
         b"PK": "an .npz archive or a PyTorch file: end its name in .npz or .pt",
         b"\x80": "a pickle or PyTorch file",
         _MAGIC: "a .npy file",
         b"\x89HDF": "an HDF5 file",
         b"PAR1": "a Parquet file",
     }
-    kind = next((what for magic, what in known.items() if start.startswith(magic)), "")
+    kind = next((what for magic, what in kinds.items() if start.startswith(magic)), "")
     is_text = start.isascii() and "".join(start.decode("ascii").split()).isprintable()
     return kind or ("text" if is_text else "")
 
@@ -248,7 +248,7 @@ def read_cached_array(file: Path, shape: tuple[int | None, ...], kind: Any) -> A
         content = read_json_file(description)["content"]
         array = open_array(file)
         fits = array.ndim == len(shape) and all(
-            side in (None, own) for side, own in zip(shape, array.shape, strict=True)
+            side in (None, length) for side, length in zip(shape, array.shape, strict=True)
         )
         if not fits or array.dtype != kind:
             raise ValueError(f"an array of shape {array.shape} and type {array.dtype}")
@@ -266,10 +266,10 @@ def read_cached_array(file: Path, shape: tuple[int | None, ...], kind: Any) -> A
     return None
 
 
-def write_cached_array(file: Path, write: Callable[[Path], None], about: Mapping[str, Any] | None = None) -> None:
+def write_cached_array(file: Path, write: Callable[[Path], None], facts_given: Mapping[str, Any] | None = None) -> None:
     """Keep the array that ``write`` puts into the file it is given."""
     file.parent.mkdir(parents=True, exist_ok=True)
     with atomic_file(file, wait=True) as partial:
         write(partial)
-    facts = {**(about or {}), "content": file_fingerprint([file])}
+    facts = {**(facts_given or {}), "content": file_fingerprint([file])}
     write_text(file.with_suffix(".json"), json.dumps(facts, indent=1, ensure_ascii=False) + "\n", wait=True)

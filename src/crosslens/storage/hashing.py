@@ -98,9 +98,9 @@ _FIX = f"restore it from a copy, or write it again; {argument('verify', False)} 
 
 
 @contextmanager
-def verification(wanted: bool) -> Iterator[None]:
-    """Inside the block, files are compared with their stored hashes only if ``wanted``."""
-    token = _VERIFY.set(wanted and _VERIFY.get())
+def verification(on: bool) -> Iterator[None]:
+    """Inside the block, files are compared with their stored hashes only if ``on``."""
+    token = _VERIFY.set(on and _VERIFY.get())
     try:
         yield
     finally:

@@ -84,9 +84,9 @@ class Layout:
         """Raise if the folder also has files that crosslens did not write; ``more`` adds to our own."""
         foreign = list(foreign_files(folder, (self.marker, *self.files, *more)))
         if foreign:
-            named = ", ".join(foreign[:3]) + (" and more" if foreign[3:] else "")
+            names = ", ".join(foreign[:3]) + (" and more" if foreign[3:] else "")
             fix = "move those files elsewhere, or choose another output"
-            raise ConflictError(f"{folder} also holds {named}, which would be lost", fix=fix)
+            raise ConflictError(f"{folder} also holds {names}, which would be lost", fix=fix)
 
 
 def other_content(path: Path, kind: str, why: str = "") -> ConflictError:
@@ -102,11 +102,11 @@ def is_empty(folder: Path) -> bool:
     return not folder.exists() or not any(entry.name not in _LEFT_BY_SYSTEMS for entry in folder.iterdir())
 
 
-def foreign_files(folder: Path, own: Iterable[str]) -> Iterator[str]:
-    """The files and folders in ``folder`` that fit none of the paths ``own``, in order of their names."""
+def foreign_files(folder: Path, patterns: Iterable[str]) -> Iterator[str]:
+    """The files and folders in ``folder`` that fit none of the ``patterns``, in order of their names."""
     wild: list[list[str]] = []
     exact, folders = set[str](), set[str]()
-    for path in own:
+    for path in patterns:
         if _WILD.isdisjoint(path):
             exact.add(path)
             parts = path.split("/")

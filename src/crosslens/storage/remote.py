@@ -31,9 +31,9 @@ from crosslens.core import (
     MissingExtraError,
     UsageError,
     address_of,
-    harmless,
     host_of,
     is_hidden,
+    safe_cause,
 )
 from crosslens.storage.hashing import fingerprint
 from crosslens.storage.input_files import REMOTE_BYTES, REMOTE_SECONDS
@@ -91,13 +91,13 @@ def local_copy(address: str, folders: tuple[str, ...] = ()) -> Path:
             _fetch(system, root, target, info["size"])
             return target
         files: dict[str, Any] = {}
-        for name, about in sorted(_in_time(lambda _: system.find(root, detail=True)).items()):
+        for name, entry in sorted(_in_time(lambda _: system.find(root, detail=True)).items()):
             relative = PurePosixPath(name.removeprefix(root).lstrip("/"))
-            if about["type"] == "file" and (relative.is_absolute() or ".." in relative.parts):
+            if entry["type"] == "file" and (relative.is_absolute() or ".." in relative.parts):
                 raise InputError(f"a file named {name!r:.80}", file=address, expected="files inside the folder")
-            if about["type"] == "file":
-                files[relative.as_posix()] = about
-        inside = {name: about for name, about in files.items() if name.partition("/")[0] in folders and "/" in name}
+            if entry["type"] == "file":
+                files[relative.as_posix()] = entry
+        inside = {name: entry for name, entry in files.items() if name.partition("/")[0] in folders and "/" in name}
         files = inside or files
     if not files:
         raise InputError("no files here", file=address, expected="a folder of shards", fix="check the address")
@@ -105,8 +105,8 @@ def local_copy(address: str, folders: tuple[str, ...] = ()) -> Path:
     key = fingerprint("remote folder", {"address": _asked(address), "files": stated})
     target = cache_folder() / "remote" / key / (PurePosixPath(root).name or "root")
     with _explaining(address, system):
-        for name, about in files.items():
-            _fetch(system, about["name"], target / name, about["size"])
+        for name, entry in files.items():
+            _fetch(system, entry["name"], target / name, entry["size"])
     return target
 
 
@@ -145,8 +145,8 @@ def local_output(output: str | Path | None, layout: Layout) -> Iterator[Path | N
             remove(folder)
             shutil.copytree(copy, folder)
     else:
-        own = (layout.marker, *layout.files)
-        foreign = [name for name in there if not any(fnmatchcase(name, pattern) for pattern in own)]
+        patterns = (layout.marker, *layout.files)
+        foreign = [name for name in there if not any(fnmatchcase(name, pattern) for pattern in patterns)]
         if foreign:
             problem = f"{address} is not empty and is not {layout.kind}: it has {foreign[0]}"
             raise ConflictError(problem, fix="choose another output: it is not replaced")
@@ -231,7 +231,7 @@ def _system(address: str) -> tuple[Any, str]:
     except CrosslensError:
         raise
     except Exception as error:
-        raise _refusal(address, error) from harmless(error)
+        raise _refusal(address, error) from safe_cause(error)
     return system, str(kind._strip_protocol(address)).rstrip("/")
 
 
@@ -240,13 +240,13 @@ def _client_options(address: str, hosts: frozenset[str] | None) -> dict[str, Any
     from aiohttp import ClientRequest, ClientTimeout
     from yarl import URL
 
-    own = host_of(str(URL(address)))  # as the client spells it
+    host = host_of(str(URL(address)))  # as the client spells it
 
     class Request(ClientRequest):
         """One that is about to be sent, whatever led to it: clients follow more than the header ``Location``."""
 
         def __init__(self, method: str, url: Any, **options: Any) -> None:
-            if host_of(str(url)) != own:
+            if host_of(str(url)) != host:
                 require_redirect(address, str(url), hosts)
             super().__init__(method, url, **options)
 
@@ -257,8 +257,8 @@ def _client_options(address: str, hosts: frozenset[str] | None) -> dict[str, Any
 
 
 def _stable(info: dict[str, Any]) -> str:
-    known = {name: info[name] for name in _IDENTITY if info.get(name) is not None}
-    return json.dumps({"size": info["size"], **(known or info)}, sort_keys=True, default=str)
+    identity = {name: info[name] for name in _IDENTITY if info.get(name) is not None}
+    return json.dumps({"size": info["size"], **(identity or info)}, sort_keys=True, default=str)
 
 
 def _fetch(system: Any, source: str, target: Path, size: int | None) -> None:
@@ -346,14 +346,14 @@ def _explaining(address: str, system: Any, done: str = "read") -> Iterator[None]
             raise cause from None
         is_missing = cause is None or isinstance(cause, FileNotFoundError) or getattr(cause, "status", 0) == 404
         if _is_http(address) and not is_missing:
-            raise _refusal(address, cause) from harmless(error)
+            raise _refusal(address, cause) from safe_cause(error)
         expected, fix = "an existing file or folder", f"check the address{_existing(address, system)}"
-        raise InputError("nothing is there", file=address, expected=expected, fix=fix) from harmless(error)
+        raise InputError("nothing is there", file=address, expected=expected, fix=fix) from safe_cause(error)
     except ImportError as error:
         protocol = _protocol(address)
         raise MissingExtraError(f"{protocol}://", _STORES[protocol][2], "remote") from error
     except Exception as error:  # each store has exceptions of its own
-        raise _refusal(address, error, done) from harmless(error)
+        raise _refusal(address, error, done) from safe_cause(error)
 
 
 def _existing(address: str, system: Any) -> str:

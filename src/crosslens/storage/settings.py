@@ -104,25 +104,25 @@ class SettingsFile:
 
         Without lines, as in JSON, ``labels 2`` for what is in the second of several tables.
         """
-        known = (path[:length] for length in range(len(path), 0, -1) if path[:length] in self.lines)
+        prefixes = (path[:length] for length in range(len(path), 0, -1) if path[:length] in self.lines)
         tables = (f"{name} {number + 1}" for name, number in pairwise(path) if isinstance(number, int))
-        return next((f"line {self.lines[key]}" for key in known), next(tables, None))
+        return next((f"line {self.lines[key]}" for key in prefixes), next(tables, None))
 
     def table(self, name: str) -> dict[str, Any]:
         """A table of settings, empty where the file has none."""
         table = self.content.get(name, {})
         if not isinstance(table, dict):
-            written = f"[{name}] on a line of its own, its keys below" if self.lines else f'"{name}": {{…}}'
-            raise self.fail((name,), f"{name} = {table!r:.60}", f"a table: {written}")
+            layout = f"[{name}] on a line of its own, its keys below" if self.lines else f'"{name}": {{…}}'
+            raise self.fail((name,), f"{name} = {table!r:.60}", f"a table: {layout}")
         return table
 
-    def refuse_unknown(self, table: KeyPath, keys: Iterable[str], known: Iterable[str]) -> None:
+    def refuse_unknown(self, table: KeyPath, keys: Iterable[str], allowed: Iterable[str]) -> None:
         """Raise for the first key that is not known, with the nearest ones that are."""
-        known = list(known)
+        allowed = list(allowed)
         for key in keys:
-            if key not in known:
+            if key not in allowed:
                 where = f" in [{table[0]}]" if table else ""
-                fix = UnknownNameError("key", key, known).fix
+                fix = UnknownNameError("key", key, allowed).fix
                 raise self.fail((*table, key), f"unknown key {key!r}{where}", fix=fix)
 
     def value(self, path: KeyPath, value: Any, kind: Any) -> Any:

@@ -110,19 +110,19 @@ def require_trust(source: str, path: str | Path) -> None:
     )
 
 
-_typed: tuple[str, ...] | None = None
+_words: tuple[str, ...] | None = None
 """The words of the command line that is carried out; None for calls from Python."""
 
 
 @contextmanager
 def command_line(words: Sequence[str]) -> Iterator[None]:
     """Inside, in every thread, an address is the user's only if it stands in one of these words."""
-    global _typed
-    before, _typed = _typed, tuple(words)
+    global _words
+    before, _words = _words, tuple(words)
     try:
         yield
     finally:
-        _typed = before
+        _words = before
 
 
 def require_address(address: str, *, local: bool = False) -> frozenset[str] | None:
@@ -135,7 +135,7 @@ def require_address(address: str, *, local: bool = False) -> frozenset[str] | No
         mode = "offline mode" if policy.fetches else "the server"
         fix = "copy it to this machine, and name the copy"
         raise UsageError(f"{address} is not opened: {mode} opens no connection", fix=fix, code="offline")
-    if address in policy.given or (policy.origin is None if _typed is None else _is_typed(address, _typed)):
+    if address in policy.given or (policy.origin is None if _words is None else _is_typed(address, _words)):
         return None
     if host in policy.allow_hosts:
         return policy.allow_hosts
@@ -149,9 +149,9 @@ def require_address(address: str, *, local: bool = False) -> frozenset[str] | No
 
 def whole_address(address: str) -> str:
     """An address with the parts that :func:`without_secrets` hides, where the user has given it; else as it is."""
-    typed = (word[begin.start() :] for word in _typed or () if (begin := ADDRESS.search(word)))
-    given = [*_POLICY.get().given, *typed] if is_hidden(address) else []
-    return next((whole for whole in given if without_secrets(whole) == address), address)
+    typed_addresses = (word[begin.start() :] for word in _words or () if (begin := ADDRESS.search(word)))
+    addresses = [*_POLICY.get().given, *typed_addresses] if is_hidden(address) else []
+    return next((whole for whole in addresses if without_secrets(whole) == address), address)
 
 
 def require_redirect(source: str, target: str, hosts: frozenset[str] | None) -> None:

@@ -210,9 +210,9 @@ class Dataset:
         if isinstance(images, (str, Path)):
             folder = Path(images)
             images = images_below(folder)
-        named = [image if isinstance(image, ImageName) else ImageName.of(str(image)) for image in images]
+        image_names = [image if isinstance(image, ImageName) else ImageName.of(str(image)) for image in images]
         files = self.images["file"].to_list() if "file" in self.images.columns else [None] * self.images.height
-        added = unknown_images(named, self.image_ids, files)
+        added = unknown_images(image_names, self.image_ids, files)
         columns = {"image": list(added)} | ({"file": list(added.values())} if any(added.values()) else {})
         rows = pl.DataFrame(columns, schema=dict.fromkeys(columns, pl.String))
         return replace(
@@ -301,8 +301,8 @@ def _with_ids(table: pl.DataFrame, what: str, *columns: str) -> pl.DataFrame:
 def _complete(table: pl.DataFrame, what: str, columns: Mapping[str, Any]) -> pl.DataFrame:
     """Known columns first and of their type, missing ones null, free columns after them."""
     _require(table, what, ("image",))
-    known = [
+    typed_columns = [
         (pl.col(name) if name in table.columns else pl.lit(None)).cast(kind).alias(name)
         for name, kind in columns.items()
     ]
-    return table.select(*known, pl.exclude(list(columns)))
+    return table.select(*typed_columns, pl.exclude(list(columns)))

@@ -105,20 +105,20 @@ def unescape_ids(names: Iterable[str]) -> Ids:
     return tuple(unescape(name) if name.startswith(_MARK) else name for name in names)
 
 
-def escape_note(ids: Sequence[str], where: re.Pattern[str] = ESCAPED_IN_COLUMNS) -> str | None:
+def escape_note(ids: Sequence[str]) -> str | None:
     """What to tell about ids that are escaped in a file; None where there are none."""
-    written = [name for name in zip(ids, escape_ids(ids, where), strict=True) if name[0] != name[1]]
-    if not written:
+    escaped_ids = [name for name in zip(ids, escape_ids(ids), strict=True) if name[0] != name[1]]
+    if not escaped_ids:
         return None
-    first, escaped = written[0]
-    count = f"{len(written):,} ids hold" if len(written) > 1 else "1 id holds"
+    first, escaped = escaped_ids[0]
+    count = f"{len(escaped_ids):,} ids hold" if len(escaped_ids) > 1 else "1 id holds"
     return f"{count} what separates columns, and {first!r} is written as {escaped}: crosslens reads it back"
 
 
-def listed_id(cell: Any, known: Container[str]) -> str | None:
+def listed_id(cell: Any, ids: Container[str]) -> str | None:
     """The id in a cell that a person may have edited: white space around it counts only where a known id has it."""
     text = "" if cell is None else str(cell)
-    return (text if text in known else text.strip()) or None
+    return (text if text in ids else text.strip()) or None
 
 
 def match_ids(names: Sequence[str], ids: Sequence[str], *, any_ending: bool = True) -> IntArray:
@@ -182,14 +182,14 @@ def positions(names: Sequence[str], ids: Ids, what: str, *, any_ending: bool = F
 
 def distinct_names(names: Iterable[str]) -> list[str]:
     """The names, of which the second and further of the same get a number: ``coco``, ``coco (2)``."""
-    taken: list[str] = []
+    distinct: list[str] = []
     for name in names:
         label, number = name, 1
-        while label in taken:
+        while label in distinct:
             number += 1
             label = f"{name} ({number})"
-        taken.append(label)
-    return taken
+        distinct.append(label)
+    return distinct
 
 
 _Rule = Callable[[str], str]
@@ -232,22 +232,22 @@ def unknown_images(names: Sequence[ImageName], ids: Ids, files: Sequence[str | N
     An image without an id is named as the known ones are: by its file's name or path, with or without the ending, or
     by the number in COCO's names.
     """
-    written = [PurePosixPath(file or image).as_posix() for image, file in zip(ids, files, strict=True)]
+    paths = [PurePosixPath(file or image).as_posix() for image, file in zip(ids, files, strict=True)]
     new = [name.file for name in names if name.file is not None]
     unnamed = [name.file for name in names if name.id is None and name.file is not None]
     # How the ids follow from the files, if that tells the new files apart; the path itself where they do not.
     rules: tuple[_Rule, ...] = (_base_name, str, _base_stem, without_image_ending, _number)
-    agreeing = (rule for rule in rules if all(rule(file) == image for image, file in zip(ids, written, strict=True)))
+    agreeing = (rule for rule in rules if all(rule(file) == image for image, file in zip(ids, paths, strict=True)))
     telling = (rule for rule in chain(agreeing, (_base_name,)) if len(set(map(rule, unnamed))) == len(set(unnamed)))
     of_coco = unnamed and all(map(str.isdecimal, ids)) and all(_COCO_NUMBER.search(_base_stem(f)) for f in unnamed)
     rule = _number if of_coco else next(telling, str)
-    known_paths, known_names = set(written), set(map(_base_name, written))
-    if len(known_names) < len(written) or len(set(map(_base_name, new))) < len(set(new)):
+    known_paths, known_names = set(paths), set(map(_base_name, paths))
+    if len(known_names) < len(paths) or len(set(map(_base_name, new))) < len(set(new)):
         known_names = set()  # two files share a name without folders: it does not say which image it is
-    named = [rule(name.file or "") if name.id is None else name.id for name in names]
-    known_ids = match_ids(named, ids) >= 0
+    names_of_new = [rule(name.file or "") if name.id is None else name.id for name in names]
+    known_ids = match_ids(names_of_new, ids) >= 0
     added: dict[str, str | None] = {}
-    for image, file, is_known in zip(named, (name.file for name in names), known_ids, strict=True):
+    for image, file, is_known in zip(names_of_new, (name.file for name in names), known_ids, strict=True):
         if is_known or (file is not None and (file in known_paths or _base_name(file) in known_names)):
             continue
         if image in added:

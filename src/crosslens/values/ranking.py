@@ -139,10 +139,10 @@ class Ranking:
             expected = f"one of {len(self.query_ids)} query ids"
             raise InputError(f"unknown query id {query!r}", expected=expected, code="unknown-id", subject=query)
         row = self._row_of[query]
-        kept = self.top_items[row][:k]
+        items = self.top_items[row][:k]
         return [
             (self.item_ids[item], float(score))
-            for item, score in zip(kept, self.top_scores[row], strict=False)
+            for item, score in zip(items, self.top_scores[row], strict=False)
             if item != UNRANKED
         ]
 
@@ -157,9 +157,9 @@ class Ranking:
         counts = self.relevant_counts[rows]
         offsets = np.concatenate([[0], np.cumsum(counts)])
         # The place of every kept relevant item: the start of its query, and its number within the query.
-        kept = np.repeat(self.offsets[rows] - offsets[:-1], counts) + np.arange(offsets[-1])
+        place = np.repeat(self.offsets[rows] - offsets[:-1], counts) + np.arange(offsets[-1])
         per_query = {name: getattr(self, name)[rows] for name in ("top_items", "top_scores", "known")}
-        per_item = {name: getattr(self, name)[kept] for name in ("relevant", "grades", "above", "tied", "tied_before")}
+        per_item = {name: getattr(self, name)[place] for name in ("relevant", "grades", "above", "tied", "tied_before")}
         query_ids = tuple(self.query_ids[row] for row in rows)
         return replace(self, query_ids=query_ids, offsets=offsets, **per_query, **per_item)
 

@@ -52,15 +52,15 @@ class Relevance:
             object.__setattr__(self, name, frozen(getattr(self, name)))
 
     @staticmethod
-    def of(judged: Mapping[Any, Any], source: str = "annotation") -> Relevance:
+    def of(judgements: Mapping[Any, Any], source: str = "annotation") -> Relevance:
         """From ``{query: [relevant item, …]}`` or ``{query: {item: grade}}``."""
         pairs = [
             (query, item, float(items[item]) if isinstance(items, Mapping) else 1.0)
-            for query, items in judged.items()
+            for query, items in judgements.items()
             for item in items
         ]
         queries, items, grades = ([pair[part] for pair in pairs] for part in range(3))
-        return Relevance.from_pairs(queries, items, grades, query_ids=judged, source=source)
+        return Relevance.from_pairs(queries, items, grades, query_ids=judgements, source=source)
 
     @staticmethod
     def from_pairs(

@@ -215,11 +215,11 @@ class StoredRankings(Mapping[str, Ranking]):
 
     def __init__(self, folder: Path, manifest: Manifest, verify: bool) -> None:
         directions = (part.name.removeprefix("ranking-") for part in sorted(folder.glob("ranking-*")))
-        known = manifest.hashes
+        hashes = manifest.hashes
         self._folders = {
             direction: folder / f"ranking-{direction}"
             for direction in directions
-            if known is None or ranking_header(direction) in known
+            if hashes is None or ranking_header(direction) in hashes
         }
         self._manifest, self._verify = manifest, verify
         self._loaded: dict[str, Ranking] = {}
@@ -278,10 +278,10 @@ class Run(Presented):
     def __getitem__(self, metric: str) -> MetricValues:
         if metric in self.values:
             return self.values[metric]
-        meant = METRIC_NAMES["stored"].value(metric, self.values)
-        if len(meant) != 1:
-            raise UnknownNameError("metric in this run", metric, meant or self.values)
-        return self.values[meant[0]]
+        matches = METRIC_NAMES["stored"].value(metric, self.values)
+        if len(matches) != 1:
+            raise UnknownNameError("metric in this run", metric, matches or self.values)
+        return self.values[matches[0]]
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.values)
@@ -342,8 +342,8 @@ class Run(Presented):
             )
             extra = self.columns.get(direction)
             if extra is not None:
-                taken = {*RESERVED, *(split_name(name)[1] for name in self.values)}
-                extra = extra.rename({c: f"{c}_" for c in extra.columns if c in taken})
+                reserved = {*RESERVED, *(split_name(name)[1] for name in self.values)}
+                extra = extra.rename({c: f"{c}_" for c in extra.columns if c in reserved})
                 frame = pl.concat([frame, extra], how="horizontal")
             metrics = {split_name(name)[1]: self.values[name].values for name in names}
             frames.append(frame.with_columns(**{n: pl.Series(v, nan_to_null=True) for n, v in metrics.items()}))

@@ -119,8 +119,8 @@ class LoginLimit:
             failed, is_own = len(by_address.wrong), address == THIS_COMPUTER
             if failed >= TRIES:
                 wait = OWN_WAIT if is_own else min(FIRST_WAIT * 2.0 ** (failed - TRIES), LONGEST_WAIT)
-                if (left := by_address.wrong[-1] + wait - now) > 0:
-                    raise TooManyAttempts(left)
+                if (seconds := by_address.wrong[-1] + wait - now) > 0:
+                    raise TooManyAttempts(seconds)
             if by_address.pending >= max(TRIES - failed, 1):
                 return None
             delay = 0.0
@@ -163,12 +163,12 @@ def password_login(password: str, limit: LoginLimit) -> Callable[[Request], Awai
         kind, _, encoded = request.headers.get("authorization", "").partition(" ")
         if kind.lower() == "basic":
             try:
-                given = base64.b64decode(encoded, validate=True).partition(b":")[2]
+                password_given = base64.b64decode(encoded, validate=True).partition(b":")[2]
             except ValueError:
-                given = b""
+                password_given = b""
             try:
                 async with limit.attempt(request, "the password of the server") as attempt:
-                    attempt.is_right = secrets.compare_digest(given, expected)
+                    attempt.is_right = secrets.compare_digest(password_given, expected)
             except TooManyAttempts as error:
                 text = f"Too many wrong passwords: wait {error.seconds} seconds."
                 return refuse(request, 429, text, {"Retry-After": str(error.seconds)})

@@ -90,9 +90,9 @@ class Connection(H11Protocol):
     def _expire(self) -> None:
         if self.waiting_for == _BODY and self.flow.read_paused:  # the application has not come to it yet
             self.since += 1.0
-        left = self.since + self._allowed - self.loop.time()
-        if left > 0:
-            self._timer = self.loop.call_later(left, self._expire)
+        seconds = self.since + self._allowed - self.loop.time()
+        if seconds > 0:
+            self._timer = self.loop.call_later(seconds, self._expire)
         else:
             self._close(b"408 Request Timeout")
 

@@ -282,9 +282,9 @@ class RunLibrary:
         summary = self.summary(run)
         if summary.dataset:
             return self.dataset(summary.dataset)
-        given = list(self._given.values())
-        if len(given) == 1:
-            return given[0]
+        datasets = list(self._given.values())
+        if len(datasets) == 1:
+            return datasets[0]
         raise UsageError(
             f"the run {summary.name!r} does not say which dataset it is of",
             fix="name the dataset when the server starts, as its data",

@@ -122,9 +122,9 @@ def add_pages(app: FastAPI, services: Services) -> None:
         return answer(request, 422, printable("; ".join(parts)))
 
 
-def sections_html(sections: Iterable[Section], drawn: Mapping[str, EmbeddedImage] | None = None) -> Markup:
-    """Sections as reports show them: escaped where they are made; ``drawn`` are pictures by image."""
-    return Markup("".join(section_html(section, drawn) for section in sections if section.parts))
+def sections_html(sections: Iterable[Section], pictures: Mapping[str, EmbeddedImage] | None = None) -> Markup:
+    """Sections as reports show them: escaped where they are made; ``pictures`` are by image."""
+    return Markup("".join(section_html(section, pictures) for section in sections if section.parts))
 
 
 def render(request: Request, template: str, *, status: int = 200, **values: Any) -> HTMLResponse:

@@ -67,9 +67,9 @@ class ThumbnailCache:
                     status = path.stat()
                     files.append((status.st_mtime, status.st_size, path))
             self._bytes = sum(size for _, size, _ in files)
-            left = self._most if self._bytes <= self._most else self._most * _SHRUNK_TO
+            target = self._most if self._bytes <= self._most else self._most * _SHRUNK_TO
             for _, size, path in sorted(files):
-                if self._bytes <= left:
+                if self._bytes <= target:
                     break
                 with suppress(OSError):
                     path.unlink()
@@ -112,12 +112,12 @@ class PictureStore:
 
     def file(self, dataset: str, image: str) -> str:
         """The path of an image of a dataset, inside one of its folders; raises where there is none."""
-        moment, known, roots = self._sources.get(dataset, (float("-inf"), None, []))
-        if known is None or time.monotonic() - moment > _SECONDS:
-            known = self._library.dataset(dataset)
+        moment, dataset_read, roots = self._sources.get(dataset, (float("-inf"), None, []))
+        if dataset_read is None or time.monotonic() - moment > _SECONDS:
+            dataset_read = self._library.dataset(dataset)
             roots = [folder.resolve() for folder in (*self._folders, *self._library.image_folders(dataset))]
-            self._sources[dataset] = time.monotonic(), known, roots
-        return picture_file(known, image, roots, linked_folders=self._linked_folders)
+            self._sources[dataset] = time.monotonic(), dataset_read, roots
+        return picture_file(dataset_read, image, roots, linked_folders=self._linked_folders)
 
     def thumbnail(self, dataset: str, image: str, size: int) -> bytes:
         """The picture as JPEG, its longer side at most ``size`` pixels."""

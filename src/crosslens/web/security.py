@@ -177,10 +177,10 @@ class Guard:
             refusal = await self._refusal(request, limit)
             if refusal is not None:
                 # A proxy sends every body with its length, and does not see the answer while it is sending.
-                left, more = _MOST_DISCARDED, "content-length" in request.headers
-                while more and left > 0:
+                budget, more = _MOST_DISCARDED, "content-length" in request.headers
+                while more and budget > 0:
                     message = await receive()
-                    left -= len(message.get("body", b""))
+                    budget -= len(message.get("body", b""))
                     more = message.get("more_body", False)
                 await refusal(scope, receive, guarded_send)
             else:
@@ -301,16 +301,16 @@ async def check_csrf(request: Request) -> None:
     if request.method in _SAFE_METHODS:
         return
     expected = request.cookies.get(CSRF_COOKIE, "")
-    given = request.headers.get(CSRF_HEADER)
+    token = request.headers.get(CSRF_HEADER)
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     is_form = kind in ("application/x-www-form-urlencoded", "multipart/form-data")
     form = await request.form() if is_form else FormData()
     if len(form.multi_items()) > _MOST_FIELDS:
         raise HTTPException(400, f"The form has more than {_MOST_FIELDS:,} fields.")
-    if given is None:
+    if token is None:
         field = form.get(CSRF_FIELD)
-        given = field if isinstance(field, str) else None
-    if not _TOKEN.fullmatch(expected) or not secrets.compare_digest((given or "").encode(), expected.encode()):
+        token = field if isinstance(field, str) else None
+    if not _TOKEN.fullmatch(expected) or not secrets.compare_digest((token or "").encode(), expected.encode()):
         raise HTTPException(403, "The form is out of date: reload the page and send it again.")
     if any("\0" in text for _, text in form.multi_items() if isinstance(text, str)):
         raise HTTPException(422, "A text has a NUL character in it.")

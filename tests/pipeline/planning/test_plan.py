@@ -213,7 +213,7 @@ def test_damaged_files_are_refused(content: object, message: str, tmp_path: Path
 
 def test_calibration_measures_what_plans_need() -> None:
     lines: list[str] = []
-    entry = calibrate_device("cpu", threads=1, sizes=[(30, 8), (60, 16)], rounds=1, memory=False, shown=lines.append)
+    entry = calibrate_device("cpu", threads=1, sizes=[(30, 8), (60, 16)], rounds=1, memory=False, report=lines.append)
     assert [run["captions"] for run in entry["ranking"]] == [150, 300]
     assert all(run["seconds"] > 0 for part in ("ranking", "evaluation") for run in entry[part])
     assert "1 CPU core" in entry["about"]

@@ -171,7 +171,7 @@ def plan(
         if rates is not None:
             raise UsageError(f"{argument('rates')} is for plans", fix=f"say where to write with {argument('output')}")
         device = name or asked.device
-        entry = planning.calibrate_device(asked.device, threads=threads, shown=print_note)
+        entry = planning.calibrate_device(asked.device, threads=threads, report=print_note)
         file = planning.add_rates(device, entry, output)
         wrote(file)
         return CommandAnswer(f"Rates of {device}", (), {"device": device, "file": str(file), **entry})

@@ -98,10 +98,10 @@ class Lines(Chart):
     @property
     def table(self) -> Table:
         rows = tuple(
-            (f"{x:,.10g}", *(self.words(own, index) for own in self.series)) for index, x in enumerate(self.across)
+            (f"{x:,.10g}", *(self.words(curve, index) for curve in self.series)) for index, x in enumerate(self.across)
         )
         return Table(
-            (self.axis, *(own.name for own in self.series)), rows, "r" * (1 + len(self.series)), title=self.title
+            (self.axis, *(curve.name for curve in self.series)), rows, "r" * (1 + len(self.series)), title=self.title
         )
 
     def words(self, series: Series, index: int) -> Cell:

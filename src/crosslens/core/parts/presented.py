@@ -90,10 +90,10 @@ class Presented(ABC):
 
     def content(self, ending: str) -> bytes:
         """The bytes of a file with this ending."""
-        written: bytes = FORMS["content"].value(self, ending)
-        return written
+        content_bytes: bytes = FORMS["content"].value(self, ending)
+        return content_bytes
 
     def save(self, file: str | Path, *, overwrite: bool = False) -> Path:
         """Write the result; the ending decides: .html .svg .png .pdf .csv .tex .md .json .txt."""
-        written: Path = FORMS["file"].value(self, file, overwrite=overwrite)
-        return written
+        path: Path = FORMS["file"].value(self, file, overwrite=overwrite)
+        return path

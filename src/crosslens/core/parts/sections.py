@@ -40,7 +40,7 @@ class Answers(Composed):
 
     @property
     def plain(self) -> tuple[Part, ...]:
-        rows = ((own.question, f"{own.text} ({own.certainty})" if own.certainty else own.text) for own in self.answers)
+        rows = ((row.question, f"{row.text} ({row.certainty})" if row.certainty else row.text) for row in self.answers)
         return (FactList(tuple(rows)),)
 
 

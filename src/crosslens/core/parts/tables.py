@@ -203,8 +203,8 @@ class Table:
         """At most ``most`` of its rows, the first and the last among them."""
         if self.most is None or len(self.rows) <= self.most:
             return self
-        kept = (round(step * (len(self.rows) - 1) / (self.most - 1)) for step in range(self.most))
-        return replace(self, rows=tuple(self.rows[index] for index in kept))
+        indices = (round(step * (len(self.rows) - 1) / (self.most - 1)) for step in range(self.most))
+        return replace(self, rows=tuple(self.rows[index] for index in indices))
 
     @cached_property
     def lines(self) -> tuple[tuple[Cell, ...], ...]:
@@ -212,8 +212,8 @@ class Table:
         before: Sequence[Cell] = ()
         lines = []
         for row in self.rows:
-            kept = next((n for n in range(self.names - 1) if row[: n + 1] != before[: n + 1]), self.names - 1)
-            lines.append((*("",) * kept, *row[kept:]))
+            shared = next((n for n in range(self.names - 1) if row[: n + 1] != before[: n + 1]), self.names - 1)
+            lines.append((*("",) * shared, *row[shared:]))
             before = row
         return tuple(lines)
 

@@ -117,8 +117,8 @@ def _card(row: QueryRow, listed: QueryList, address: str) -> QueryCard:
     """What was asked for, and the first items with their scores."""
     cards = [PictureCard("query", (), row.image)] if row.has_picture else []
     if row.expected is not None:
-        wanted = row.expected
-        cards.append(PictureCard("relevant", _words(wanted), _image(wanted), "right"))
+        expected = row.expected
+        cards.append(PictureCard("relevant", _words(expected), _image(expected), "right"))
     for item in row.top if row.image is None else row.top[:1]:
         score = "" if item.score is None else f" · {item.score:.2f}"
         mark: Literal["right", "wrong"] = "right" if item.relevant else "wrong"
@@ -130,8 +130,8 @@ def _card(row: QueryRow, listed: QueryList, address: str) -> QueryCard:
         where = "the relevant one is not in the list" if row.rank is None else f"the relevant one is at {row.rank:,}"
         least = "at least " if row.rank is not None and row.rank > listed.depth else ""
         where += "" if row.lead is None else f"; another is ahead by {least}{row.lead:.3f}"
-    asked = row.text if row.image is None else None
-    return QueryCard(row.query, asked or "", tuple(cards), (where,), (row.query,) if asked else (), address=address)
+    text = row.text if row.image is None else None
+    return QueryCard(row.query, text or "", tuple(cards), (where,), (row.query,) if text else (), address=address)
 
 
 def _words(item: ItemView) -> tuple[str, ...]:
@@ -362,5 +362,5 @@ class _Preparation:
 
     def result(self, patience: float | None) -> tuple[PreparedSimilarity, float, bool]:
         """What was prepared; raises TimeoutError where it is not there ``patience`` seconds after the beginning."""
-        left = None if patience is None else max(0.0, self._began + patience - time.monotonic())
-        return self._future.result(left)
+        timeout = None if patience is None else max(0.0, self._began + patience - time.monotonic())
+        return self._future.result(timeout)

@@ -168,8 +168,8 @@ class Retrieval:
             values = first.values
             return np.where(np.isnan(values), "unknown", np.where(values > 0, "hit", "failed"))
         best, _ = first_relevant(self.ranking)
-        judged = (self._ranking_rows >= 0) & (best[self._ranking_rows] != UNRANKED)
-        return np.where(judged, np.where(self.ranks == 1, "hit", "failed"), "unknown")
+        has_relevant = (self._ranking_rows >= 0) & (best[self._ranking_rows] != UNRANKED)
+        return np.where(has_relevant, np.where(self.ranks == 1, "hit", "failed"), "unknown")
 
     def rank(self, row: int) -> int | None:
         rank = int(self.ranks[row])
@@ -341,10 +341,10 @@ class Retrieval:
         """The queries that this run, the other one, both or neither find; those that only one has are in none."""
         rows = np.array([other.rows.get(query, UNRANKED) for query in self.query_ids], np.int64)
         theirs = np.where(rows >= 0, other.outcomes[rows], "unknown")
-        judged = (self.outcomes != "unknown") & (theirs != "unknown")
+        judged_by_both = (self.outcomes != "unknown") & (theirs != "unknown")
         ours = self.outcomes == "hit"
         return {
-            side: judged & (ours == this) & ((theirs == "hit") == that) for side, (this, that) in SIDES.items()
+            side: judged_by_both & (ours == this) & ((theirs == "hit") == that) for side, (this, that) in SIDES.items()
         }  # fmt: skip
 
     def _masks(self, filters: QueryFilter, other: Retrieval | None) -> dict[str, Array]:

@@ -96,13 +96,13 @@ def pictures_at(
     services: Services, dataset: str, images: Iterable[str | None], size: int = 160
 ) -> dict[str, EmbeddedImage]:
     """The addresses of these images' pictures, where there are any."""
-    drawn = {}
+    addresses = {}
     for image in dict.fromkeys(images):
         if image is not None and dataset:
             path = f"/pictures/{quote(dataset, safe='')}/{quote(image, safe='')}?size={size}"
             with suppress(CrosslensError, OSError):  # there is no picture
-                drawn[image] = EmbeddedImage(path, *services.pictures.size(dataset, image))
-    return drawn
+                addresses[image] = EmbeddedImage(path, *services.pictures.size(dataset, image))
+    return addresses
 
 
 def _add_runs(api: APIRouter, pages: APIRouter, tables: QueryTables) -> None:
@@ -170,11 +170,11 @@ def _add_runs(api: APIRouter, pages: APIRouter, tables: QueryTables) -> None:
 
         direction = split_name(next(entry.metric for entry in result.results if entry.primary))[0]
         images = [image for paired in result.paired.values() for image in paired.images]
-        drawn = pictures_at(tables.services, library.summary(baseline).dataset, images)
+        pictures = pictures_at(tables.services, library.summary(baseline).dataset, images)
         answer, *evidence = result.sections(to)
         return render(
             request, "explorer/compare.html", result=result, verdict=answer.title, runs=pair, metric=metric,
-            article=sections_html([replace(answer, title=""), *evidence], drawn),
+            article=sections_html([replace(answer, title=""), *evidence], pictures),
         )  # fmt: skip
 
 
@@ -225,30 +225,30 @@ def _add_queries(api: APIRouter, pages: APIRouter, tables: QueryTables) -> None:
         (cards,) = section.parts
         assert isinstance(cards, QueryCards)
         images = [picture.image for card in cards.cards for picture in card.pictures]
-        drawn = pictures_at(tables.services, summary.dataset, images)
+        pictures = pictures_at(tables.services, summary.dataset, images)
         same = [other for other in library.runs() if other.id != run and comparable(other, summary)]
         return render(
             request, "explorer/queries.html", run=summary, listed=listed, dataset=summary.dataset, problem=problem,
             state=state, sorts=[RANK, *listed.metrics], orders=_ORDERS, comparable=same,
             figure=metric_figure(f"{listed.direction}/{listed.metric}", None).of_row(listed.figure),
-            figures=sections_html(figures), article=sections_html([section], drawn),
+            figures=sections_html(figures), article=sections_html([section], pictures),
         )  # fmt: skip
 
     @api.get("/runs/{run}/query")
     def query(run: str, id: Name, direction: Name | None = None, k: TopK = 10, others: Others = None) -> QueryView:
         """A query: what is relevant to it, and what this run and others over the same dataset retrieve."""
-        retrieval, asked = tables.retrieval(run, direction), others or ()
+        retrieval, requested = tables.retrieval(run, direction), others or ()
         row, dataset = retrieval.row(id), library.summary(run).dataset
         members = library.dataset_summary(dataset).runs if dataset else ()
         same = {member: library.summary(member).name for member in members if member != run}
         # Without any that are asked for, the first runs over the same dataset.
-        beside = [other for other in asked if other in same] or list(same)[: _SIDE_BY_SIDE - 1]
+        beside = [other for other in requested if other in same] or list(same)[: _SIDE_BY_SIDE - 1]
         results, notes = [RunResult.of(library.summary(run), retrieval, row, k)], []
         for other in beside[: _SIDE_BY_SIDE - 1]:
             listed = tables.retrieval_if_known(other, retrieval.direction)
             if listed is not None and id in listed.rows:
                 results.append(RunResult.of(library.summary(other), listed, listed.row(id), k))
-            elif other in asked:
+            elif other in requested:
                 notes.append(f"{same[other]} has no such query.")
         data, problem = tables.dataset_if_known(run)
         notes += [] if problem is None else [f"Texts and pictures are missing: {problem}."]
@@ -400,8 +400,8 @@ def _add_datasets(api: APIRouter, pages: APIRouter, tables: QueryTables) -> None
             """One row per image: its captions, and all that can be searched for in lower case."""
             captions = data.captions.group_by("image", maintain_order=True).agg(pl.col("text").alias("captions"))
             joined = data.images.select("image").join(captions, on="image", how="left", maintain_order="left")
-            said = pl.col("captions").list.join("\n").fill_null("")
-            return joined.with_columns(words=pl.concat_str(said, pl.lit("\n"), pl.col("image")).str.to_lowercase())
+            texts = pl.col("captions").list.join("\n").fill_null("")
+            return joined.with_columns(words=pl.concat_str(texts, pl.lit("\n"), pl.col("image")).str.to_lowercase())
 
         table = searched.get((dataset, data.fingerprint), words)
         total = table.height

@@ -81,9 +81,9 @@ class RunList(Presented):
 def comparable(first: RunSummary, second: RunSummary) -> bool:
     """Whether a paired comparison of two runs works: the same queries and relevant items, and a metric of both."""
     shared = [name for name in first.metrics if name in second.metrics]
-    asked, relevant = zip(*(_compared_by(run, shared) for run in (first, second)), strict=True)
+    queries, relevant = zip(*(_compared_by(run, shared) for run in (first, second)), strict=True)
     return (
-        first.problem is None and second.problem is None and bool(shared) and asked[0] == asked[1]
+        first.problem is None and second.problem is None and bool(shared) and queries[0] == queries[1]
         and relevant[0] == relevant[1] and (bool(first.dataset) or all(map(_is_stated, relevant[0])))
         and all(first.metrics[name]["n"] == second.metrics[name]["n"] for name in shared)
     )  # fmt: skip
@@ -93,10 +93,10 @@ def _compared_by(run: RunSummary, metrics: Sequence[str]) -> tuple[tuple[Any, ..
     """What decides which queries a run has, and what says which items are relevant to those of each metric."""
     options, relevance = run.provenance.get("options", {}), run.provenance.get("relevance")
     relevance = relevance if isinstance(relevance, Mapping) else {}
-    drawn = options.get("queries")
-    seed = options.get("seed") if drawn else None
-    asked = run.dataset, options.get("folds", 1), drawn, seed, run.provenance.get("text_sets")
-    return asked, [relevance.get(split_name(name)[0], relevance) for name in metrics]
+    sampled = options.get("queries")
+    seed = options.get("seed") if sampled else None
+    queries = run.dataset, options.get("folds", 1), sampled, seed, run.provenance.get("text_sets")
+    return queries, [relevance.get(split_name(name)[0], relevance) for name in metrics]
 
 
 def _is_stated(relevance: Any) -> bool:
@@ -150,7 +150,7 @@ def run_list(summaries: Sequence[RunSummary], filters: RunFilter) -> RunList:
     if words := filters.metric.lower().split():
         columns = [metric for metric in every if any(word in metric.lower() for word in words)]
     else:
-        usual = [metric for wanted in _USUAL for metric in every if split_name(metric)[1] == wanted][:_SHOWN]
+        usual = [metric for name in _USUAL for metric in every if split_name(metric)[1] == name][:_SHOWN]
         usual.sort(key=lambda metric: (split_name(metric)[0] != TEXT_TO_IMAGE, split_name(metric)[0] == BOTH))
         columns = usual or list(every)[:_SHOWN]
     datasets = {run.dataset: run.dataset_name for run in summaries if run.dataset}

@@ -137,16 +137,16 @@ def add_account(
     session: Transaction, name: str, hashed: str | None, *, is_owner: bool = False, by_themselves: bool = False
 ) -> Account:
     """A new account with the hash of its password; one without belongs to a model, and nobody can log in to it."""
-    written = check_name(name)
+    checked_name = check_name(name)
     row = AccountRow(
-        name=written, name_key=name_key(written), password_hash=hashed, is_owner=is_owner, created=session.now
+        name=checked_name, name_key=name_key(checked_name), password_hash=hashed, is_owner=is_owner, created=session.now
     )
     session.add(row)
     try:
         session.flush()
     except IntegrityError as error:
         raise ConflictError(
-            f"the name {written!r} is already used", fix="choose another name", code="name-taken"
+            f"the name {checked_name!r} is already used", fix="choose another name", code="name-taken"
         ) from error
     kind = "owner" if is_owner else "model" if hashed is None else "person"
     session.note("account made", row.id if by_themselves else None, subject=row.id, detail=kind)
@@ -155,14 +155,14 @@ def add_account(
 
 def model_account(database: Database, name: str) -> Account:
     """The account under which a model's judgements are kept; created when it is first used."""
-    written = check_name(name)
+    checked_name = check_name(name)
     with database.writing(alone=True) as session:
-        row = row_of_name(session, written)
+        row = row_of_name(session, checked_name)
         if row is None:
-            return add_account(session, written, None)
+            return add_account(session, checked_name, None)
         if row.password_hash is not None or row.closed is not None:
             raise ConflictError(
-                f"{written!r} is the name of a person", fix="name the model otherwise", code="name-taken"
+                f"{checked_name!r} is the name of a person", fix="name the model otherwise", code="name-taken"
             )
         return Account.of(row)
 
@@ -215,12 +215,12 @@ def log_out_everywhere(session: Session, account: int) -> int:
 
 def check_name(name: str) -> str:
     """The name as it is shown."""
-    written = " ".join(unicodedata.normalize("NFC", name).split())
-    if not 1 <= len(written) <= LONGEST_NAME or not written.isprintable():
+    tidy = " ".join(unicodedata.normalize("NFC", name).split())
+    if not 1 <= len(tidy) <= LONGEST_NAME or not tidy.isprintable():
         raise CrosslensError(
             f"a name has 1 to {LONGEST_NAME} printable characters", fix="choose another name", code="bad-name"
         )
-    return written
+    return tidy
 
 
 def name_key(name: str) -> str:
@@ -332,9 +332,9 @@ def session_member(database: Database, token: str, project: int) -> tuple[Accoun
 
 def may_see_picture(database: Database, token: str, dataset: str, image: str) -> bool:
     """Whether this is the session of an owner, or of a member of a project that shows the picture."""
-    asked = {**_whose(database, token), "picture": picture_key(dataset, image)}
+    values = {**_whose(database, token), "picture": picture_key(dataset, image)}
     with database.reading_rows() as connection:
-        return connection.scalar(_SEES_PICTURE, asked) is not None
+        return connection.scalar(_SEES_PICTURE, values) is not None
 
 
 def _whose(database: Database, token: str) -> dict[str, Any]:
@@ -508,12 +508,12 @@ def list_accounts(database: Database) -> list[AccountLine]:
         (AccountRow.closed.is_not(None), "closed"), (AccountRow.is_owner, OWNER),
         (AccountRow.password_hash.is_(None), "model"), else_="person",
     )  # fmt: skip
-    judged = select(func.count()).where(JudgementRow.account == AccountRow.id)
+    judgements = select(func.count()).where(JudgementRow.account == AccountRow.id)
     sessions = select(func.count()).where(
         LoginSessionRow.account == AccountRow.id, LoginSessionRow.expires > database.now()
     )
     members = select(MembershipRow.account, ProjectRow.name).join(ProjectRow, ProjectRow.id == MembershipRow.project)
-    counts = (count.scalar_subquery() for count in (judged, sessions))
+    counts = (count.scalar_subquery() for count in (judgements, sessions))
     accounts = select(AccountRow.id, AccountRow.name, kind, *counts, AccountRow.created).order_by(*_IN_ORDER)
     with database.reading() as session:
         projects = defaultdict(list)

@@ -118,9 +118,9 @@ def decide(table: pl.DataFrame, adjudicated: Mapping[str, Answer] | None = None)
     rows = []
     for (item,), part in table.group_by(["item"], maintain_order=True):
         answers = part["labels"].to_list()
-        votes, half = Counter(label for given in answers for label in dict.fromkeys(given)), len(answers) / 2
+        votes, half = Counter(label for choice in answers for label in dict.fromkeys(choice)), len(answers) / 2
         labels, by = [label for label, count in votes.items() if count > half] or None, MAJORITY
-        if len({frozenset(given) for given in answers}) == 1:
+        if len({frozenset(choice) for choice in answers}) == 1:
             labels, by = list(answers[0]), ALL
         elif not labels or half in votes.values():
             labels, by = None, UNDECIDED
@@ -272,11 +272,11 @@ def measure_project(
     # Five people who all call a pair bad agree with each other, but none of them that it fits: 0 in IMP's Table 1.
     by_item = {}
     for (item,), part in table.group_by(["item"], maintain_order=True):
-        given = [frozenset(said) for said in part["labels"].to_list()]
+        label_sets = [frozenset(labels_given) for labels_given in part["labels"].to_list()]
         if fits is not None:
-            by_item[str(item)] = sum(fits in answer for answer in given) / len(given)
-        elif len(given) > 1:
-            by_item[str(item)] = Counter(given).most_common(1)[0][1] / len(given)
+            by_item[str(item)] = sum(fits in answer for answer in label_sets) / len(label_sets)
+        elif len(label_sets) > 1:
+            by_item[str(item)] = Counter(label_sets).most_common(1)[0][1] / len(label_sets)
     return ProjectAgreement(
         items=len(answers),
         repeated=int((judges > 1).sum()),
@@ -308,9 +308,9 @@ def person_agreement(table: pl.DataFrame) -> AgreementShares:
     """Of each person, the share of items with the answer of most others; where these are split, an item is left out."""
     right: dict[str, list[bool]] = {}
     for _, part in table.group_by(["item"], maintain_order=True):
-        given = {a: frozenset(labels) for a, labels in part.select("account", "labels").iter_rows()}
-        for account, answer in given.items():
-            votes = Counter(said for other, said in given.items() if other != account).most_common(2)
+        answers_of = {a: frozenset(labels) for a, labels in part.select("account", "labels").iter_rows()}
+        for account, answer in answers_of.items():
+            votes = Counter(label_set for other, label_set in answers_of.items() if other != account).most_common(2)
             if votes and (len(votes) == 1 or votes[0][1] > votes[1][1]):
                 right.setdefault(account, []).append(answer == votes[0][0])
     return AgreementShares({account: sum(answers) / len(answers) for account, answers in right.items()})
@@ -324,15 +324,15 @@ def people_table(table: pl.DataFrame, expected: Mapping[str, Sequence[str]] | No
     items answered as most others did.
     """
     answers = expected or {}
-    judged = table.filter(pl.col("source") == PERSON)
-    agreement = person_agreement(judged.filter(pl.col("kind") == REAL)).each
+    of_people = table.filter(pl.col("source") == PERSON)
+    agreement = person_agreement(of_people.filter(pl.col("kind") == REAL)).each
     rows = []
-    by_name = judged.sort("account", "created", maintain_order=True).group_by(["account"], maintain_order=True)
+    by_name = of_people.sort("account", "created", maintain_order=True).group_by(["account"], maintain_order=True)
     for (account,), part in by_name:
         real, counts = part.filter(pl.col("kind") == REAL), []
         for kind in (CHECK, DISTRACTOR, PRACTICE):
-            given = part.filter(pl.col("kind") == kind).select("item", "labels").iter_rows()
-            right = [set(answers[item]) == set(labels) for item, labels in given if item in answers]
+            answered = part.filter(pl.col("kind") == kind).select("item", "labels").iter_rows()
+            right = [set(answers[item]) == set(labels) for item, labels in answered if item in answers]
             counts += [sum(right), len(right)]
         times = (part["created"].min(), part["created"].max())
         rows.append((account, real.height, real["seconds"].median(), *counts, agreement.get(str(account)), *times))
@@ -387,14 +387,14 @@ def model_agreement(
         .rows()
     )
     person, results = person_agreement(people).mean, []
-    for (name,), judged in models.sort("account", maintain_order=True).group_by(["account"], maintain_order=True):
-        both = judged.join(final.select("item", decided="labels"), on="item", how="inner", maintain_order="left")
-        same = [set(given) == set(decided) for given, decided in both.select("labels", "decided").iter_rows()]
+    for (name,), of_model in models.sort("account", maintain_order=True).group_by(["account"], maintain_order=True):
+        both = of_model.join(final.select("item", decided="labels"), on="item", how="inner", maintain_order="left")
+        same = [set(answer) == set(decided) for answer, decided in both.select("labels", "decided").iter_rows()]
         people_said = both.select("item", pl.lit("\x00people").alias("account"), labels="decided")
         against = pl.concat([both.select("item", "account", "labels"), people_said])
         scores = [
             (score, means[item])
-            for item, score in zip(judged["item"], judgement_scores(judged, grades), strict=True)
+            for item, score in zip(of_model["item"], judgement_scores(of_model, grades), strict=True)
             if score is not None and means.get(item) is not None
         ]
         fit = correlations(*np.array(scores, np.float64).reshape(-1, 2).T).figures["pearson"]
@@ -402,7 +402,7 @@ def model_agreement(
         if same:
             share, kappa = sum(same) / len(same), cohen_kappa(answer_matrix(against))
             kappas = {label: cohen_kappa(label_matrix(against, label)) for label in labels}
-        results.append(ModelAgreement(str(name), judged.height, len(same), share, person, kappa, kappas, fit))
+        results.append(ModelAgreement(str(name), of_model.height, len(same), share, person, kappa, kappas, fit))
     return tuple(results)
 
 
@@ -451,32 +451,32 @@ def compare_causes(
 
     Intervals resample the ``images`` of items, or the items themselves.
     """
-    said = {
-        item: set(given)
-        for item, given, by in decided.select("item", "labels", "by").iter_rows()
+    label_sets = {
+        item: set(items)
+        for item, items, by in decided.select("item", "labels", "by").iter_rows()
         if by != UNDECIDED and item in causes
     }
-    if not said:
+    if not label_sets:
         return None
-    names = list(dict.fromkeys(name for item in said for name in causes[item]))
+    names = list(dict.fromkeys(name for item in label_sets for name in causes[item]))
     rows, kappas = [], []
     for label in labels:
-        given = [item for item in said if label in said[item]]
-        rows.append((label, len(given), *(sum(causes[item].get(name) is True for item in given) for name in names)))
+        items = [item for item in label_sets if label in label_sets[item]]
+        rows.append((label, len(items), *(sum(causes[item].get(name) is True for item in items) for name in names)))
         if (cause := _DERIVED.get(label, label)) in names:
-            decidable = [item for item in said if causes[item].get(cause) is not None]
-            pairs = [(label in said[item], bool(causes[item][cause])) for item in decidable]
+            decidable = [item for item in label_sets if causes[item].get(cause) is not None]
+            pairs = [(label in label_sets[item], bool(causes[item][cause])) for item in decidable]
             cells = [pairs.count(cell) for cell in ((True, True), (True, False), (False, True), (False, False))]
-            asked = _groups([(images or {}).get(item, item) for item in decidable])
-            kappa = kappa_estimate([people for people, _ in pairs], [derived for _, derived in pairs], asked)
+            groups = _groups([(images or {}).get(item, item) for item in decidable])
+            kappa = kappa_estimate([people for people, _ in pairs], [derived for _, derived in pairs], groups)
             kappas.append((label, cause, len(pairs), *cells, *kappa.cells))
     schema = {"label": pl.String, "items": pl.Int64, **dict.fromkeys(names, pl.Int64)}
     table = pl.DataFrame(rows, schema=schema, orient="row")
-    return CauseAgreement(len(said), table, pl.DataFrame(kappas, schema=_CAUSES, orient="row"))
+    return CauseAgreement(len(label_sets), table, pl.DataFrame(kappas, schema=_CAUSES, orient="row"))
 
 
 def metric_correlations(
-    judged: Mapping[str, Mapping[str, float]],
+    quantities: Mapping[str, Mapping[str, float]],
     metrics: Mapping[str, Mapping[str, float]],
     images: Mapping[str, str] | None = None,
     *,
@@ -484,20 +484,20 @@ def metric_correlations(
 ) -> pl.DataFrame:
     """Pearson, Spearman and Kendall of each judged quantity with each metric, over the items that have both.
 
-    ``judged`` and ``metrics`` map names to numbers by item. Intervals resample the ``images`` of items, or the items
-    themselves. A metric that fewer than three items have is left out.
+    ``quantities`` and ``metrics`` map names to numbers by item. Intervals resample the ``images`` of items, or the
+    items themselves. A metric that fewer than three items have is left out.
     """
     rows = []
-    for quantity, values in judged.items():
+    for quantity, values in quantities.items():
         for metric, numbers in metrics.items():
             both = [item for item in values if np.isfinite(values[item]) and np.isfinite(numbers.get(item, np.nan))]
             if len(both) < 3:
                 continue
             groups = _groups([(images or {}).get(item, item) for item in both])
-            said, computed = (
+            judgements, computed = (
                 np.array([numbers_of[item] for item in both], np.float64) for numbers_of in (values, numbers)
             )
-            fit = correlations(said, computed, groups, resamples=resamples, threads=1)
+            fit = correlations(judgements, computed, groups, resamples=resamples, threads=1)
             ends = [end for name in COEFFICIENTS for end in fit.estimate(name).cells]
             rows.append((quantity, metric, len(both), *ends))
     return pl.DataFrame(rows, schema=_CORRELATIONS, orient="row")

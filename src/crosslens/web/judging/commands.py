@@ -168,8 +168,8 @@ def judge_project(
     """Ask the model about every item of a project that it has not judged yet; its judgements are kept as a model's."""
     account = model_account(database, source.name)
     with database.reading() as session:
-        done = {row["item"] for row in judgements(session, project.id) if row["account"] == account.name}
-        open_items = [item for item in items(session, project.id) if item.id not in done]
+        judged_items = {row["item"] for row in judgements(session, project.id) if row["account"] == account.name}
+        open_items = [item for item in items(session, project.id) if item.id not in judged_items]
 
     def keep(number: int, answer: Answer, seconds: float) -> None:
         record_judgement(database, open_items[number].id, account.id, answer, source=MODEL, seconds=seconds)
@@ -181,15 +181,15 @@ def judge_project(
         outcome = ask_and_keep(judge, contents, keep, progress)
     finally:
         if judge.requests.requests:
-            asked = judge.requests
+            spent = judge.requests
             with database.writing() as session:
                 session.add(
                     ModelRequestsRow(
-                        project=project.id, account=account.id, requests=asked.requests, **asdict(asked.tokens),
-                        cost=asked.cost, created=session.now,
+                        project=project.id, account=account.id, requests=spent.requests, **asdict(spent.tokens),
+                        cost=spent.cost, created=session.now,
                     )
                 )  # fmt: skip
-    return JudgedByModel(account.name, outcome, len(done), names, judge.requests)
+    return JudgedByModel(account.name, outcome, len(judged_items), names, judge.requests)
 
 
 def judge_table(
@@ -216,30 +216,30 @@ def judge_table(
         numbers = {tuple(pair_row(content).values()): number for number, content in enumerate(contents)}
         for row in read_records(output).rows:
             number = numbers.get(tuple(row.get(name) for name in _PAIR))
-            given = row.get("labels")
-            is_own = row.get("judge") == source.name and isinstance(given, list) and set(given) <= labels
+            row_labels = row.get("labels")
+            is_own = row.get("judge") == source.name and isinstance(row_labels, list) and set(row_labels) <= labels
             if number is None or not is_own:
                 raise ConflictError(
                     f"{output} holds other answers than those of {source.name} about this table",
                     fix=f"choose another output, or pass {argument('overwrite', True)}",
                 )
             rows[number] = row
-    answered, left = len(rows), [number for number in range(len(contents)) if number not in rows]
+    answered, todo = len(rows), [number for number in range(len(contents)) if number not in rows]
 
     def keep(number: int, answer: Answer, _: float) -> None:
-        said = {"labels": list(answer.labels), "rating": answer.rating, "correction": answer.text}
-        rows[left[number]] = {**pair_row(contents[left[number]]), "judge": source.name, "source": MODEL, **said}
+        facts = {"labels": list(answer.labels), "rating": answer.rating, "correction": answer.text}
+        rows[todo[number]] = {**pair_row(contents[todo[number]]), "judge": source.name, "source": MODEL, **facts}
 
     judge = source.judge(kind, pictures, options)
     is_done = False
     try:
-        outcome = ask_and_keep(judge, [contents[number] for number in left], keep, progress)
+        outcome = ask_and_keep(judge, [contents[number] for number in todo], keep, progress)
         is_done = True
     finally:
         if rows or is_done:
             lines = (json.dumps(rows[number], ensure_ascii=False) + "\n" for number in sorted(rows))
             write_text(output, "".join(lines))
-    return JudgedByModel(source.name, outcome, answered, [f"row {number}" for number in left], judge.requests)
+    return JudgedByModel(source.name, outcome, answered, [f"row {number}" for number in todo], judge.requests)
 
 
 def project_prompt(database: Database, project: JudgingProject, source: ModelSource, pictures: Pictures) -> str:

@@ -178,8 +178,8 @@ def _log_in_first(request: Request) -> HTTPException:
     path = request.scope["path"]
     if path.startswith(("/api/", "/pictures/")):
         return HTTPException(401, "Log in first.")
-    asked = quote(path) + ("?" + request.scope["query_string"].decode("latin-1")).rstrip("?")
-    follows = f"?next={quote(asked, safe='')}" if request.method == "GET" else ""
+    address = quote(path) + ("?" + request.scope["query_string"].decode("latin-1")).rstrip("?")
+    follows = f"?next={quote(address, safe='')}" if request.method == "GET" else ""
     return HTTPException(303, "Log in first.", {"Location": f"/login{follows}"})
 
 

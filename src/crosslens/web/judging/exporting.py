@@ -40,24 +40,24 @@ _COLUMNS = (
 
 def answer_rows(answers: ProjectAnswers) -> list[dict[str, Any]]:
     """A row per judgement and per adjudicated answer, whose source is ``adjudicated``."""
-    said = [
+    answers_and_decisions = [
         {**row, "judge": row["account"], "created": row["created"].isoformat() if row["created"] else None}
         for row in answers.table.iter_rows(named=True)
     ]
-    said += [
+    answers_and_decisions += [
         {**asdict(answer), "item": name, "judge": "", "source": ADJUDICATED}
         for name, answer in answers.adjudicated.items()
     ]
     rows = []
-    for row in said:
+    for row in answers_and_decisions:
         item = answers.items[row["item"]]
-        about = item.content.about
-        shown = {
-            "kind": item.kind, "labels": list(row["labels"]), "text": row["text"] or "", "image": about.get("image"),
-            "caption": about.get("caption"), "shown_text": " / ".join(shown.text for shown in item.content.texts),
-            "expected": "; ".join((item.expected or {}).get("labels", ())), "metrics": about.get("metrics", {}),
+        facts = item.content.about
+        of_item = {
+            "kind": item.kind, "labels": list(row["labels"]), "text": row["text"] or "", "image": facts.get("image"),
+            "caption": facts.get("caption"), "shown_text": " / ".join(text.text for text in item.content.texts),
+            "expected": "; ".join((item.expected or {}).get("labels", ())), "metrics": facts.get("metrics", {}),
         }  # fmt: skip
-        rows.append({name: (row | shown).get(name) for name in _COLUMNS})
+        rows.append({name: (row | of_item).get(name) for name in _COLUMNS})
     return rows
 
 
@@ -128,27 +128,27 @@ def _from_label_studio(task: Any, served: str, place: str) -> Iterator[dict[str,
     """
     try:
         models = [entry for entry in task.get("predictions", ()) if isinstance(entry, dict)]  # or only their numbers
-        data, said = task["data"], [*task["annotations"], *models]
+        data, entries = task["data"], [*task["annotations"], *models]
         item, judges = str(data["item"]), data["judges"]
         texts = (str(data[name]) for name in sorted(data) if re.fullmatch(r"text\d*", name) and data[name])
         _, is_ours, image = str(data.get("image", "")).partition(f"{quote(served)}/")
-        shown = {
+        of_item = {
             "item": item, "kind": data["kind"], "image": unquote(image) if is_ours else None, "expected": "",
             "caption": data.get("caption"), "shown_text": " / ".join(texts), "metrics": {},
         }  # fmt: skip
-        for entry in said:
+        for entry in entries:
             if entry.get("was_cancelled") or not entry["result"]:  # skipped, or without an answer
                 continue
             values = {result["from_name"]: result["value"] for result in entry["result"]}
-            given = re.match(rf"{re.escape(item)}-(adjudicated|model|\d+)-", str(entry["result"][0].get("id")))
+            own_id = re.match(rf"{re.escape(item)}-(adjudicated|model|\d+)-", str(entry["result"][0].get("id")))
             author = entry.get("completed_by")
             judge, source = (author.get("email") if isinstance(author, dict) else f"label-studio {author}"), PERSON
             if "model_version" in entry and "completed_by" not in entry:
                 judge, source = entry["model_version"], MODEL
-            elif given is not None:
-                source = ADJUDICATED if given[1] == ADJUDICATED else PERSON
-                judge = judges[int(given[1])] if given[1].isdigit() else ""
-            yield shown | {
+            elif own_id is not None:
+                source = ADJUDICATED if own_id[1] == ADJUDICATED else PERSON
+                judge = judges[int(own_id[1])] if own_id[1].isdigit() else ""
+            yield of_item | {
                 "judge": judge, "source": source, "labels": values.get(CHOICES, {}).get("choices", ()),
                 "rating": values.get(RATING, {}).get("rating"), "seconds": entry.get("lead_time"),
                 "text": " ".join(values.get(CORRECTION, {}).get("text", ())), "created": entry.get("created_at"),
@@ -167,14 +167,14 @@ def _read(row: Mapping[str, Any], place: int | str) -> AnswerRow:
         if rating is not None and rating != int(rating):
             raise ValueError
         answer = Answer(tuple(map(str, row["labels"])), None if rating is None else int(rating), str(row["text"] or ""))
-        taken = 0.0 if seconds in (None, "") else float(seconds)
+        duration = 0.0 if seconds in (None, "") else float(seconds)
         moment = datetime.fromisoformat(created) if created else None
-        if not is_finite_number(taken) or (moment is not None and moment.tzinfo is None):
+        if not is_finite_number(duration) or (moment is not None and moment.tzinfo is None):
             raise ValueError
         expected = tuple(label for label in str(row["expected"] or "").split("; ") if label)
         ids = {name: None if row[name] in (None, "") else str(row[name]) for name in ("image", "caption")}
         return AnswerRow(
-            str(row["item"]), str(row["kind"]), str(row["judge"] or ""), str(row["source"]), answer, taken, moment,
+            str(row["item"]), str(row["kind"]), str(row["judge"] or ""), str(row["source"]), answer, duration, moment,
             ids["image"], ids["caption"], str(row["shown_text"] or ""), expected, dict(row["metrics"]),
         )  # fmt: skip
     except (KeyError, TypeError, ValueError, OverflowError) as error:
@@ -236,16 +236,16 @@ def judged_pairs(
                 grade = answer.rating if by_label is None else _of_labels(answer.labels, by_label)
             if grade is None:
                 grade, by = means.get(item), "mean"
-        given = scores.get(item) or [(None, None)]
-        rows += [(*pairs[item], judge, score, grade, by, item) for judge, score in given]
+        scores_of_item = scores.get(item) or [(None, None)]
+        rows += [(*pairs[item], judge, score, grade, by, item) for judge, score in scores_of_item]
     # One row per pair and judge, with one grade per pair.
     frame, pair = pl.DataFrame(rows, schema=PAIR_COLUMNS | {"item": pl.String}, orient="row"), ["image", "caption"]
     items = frame.unique("item", maintain_order=True).group_by(pair, maintain_order=True)
     grades_of = items.agg(pl.col("grade").mean(), pl.col("by").unique(maintain_order=True).str.join(" + "))
     by_judge = frame.group_by(*pair, "judge", maintain_order=True).agg(pl.col("score").mean())
     joined = by_judge.join(grades_of, on=pair, how="left", maintain_order="left").select(*PAIR_COLUMNS)
-    judged = joined.filter(pl.col("judge").is_not_null())
-    return pl.concat([judged, joined.filter(pl.col("judge").is_null()).join(judged, on=pair, how="anti")])
+    with_judge = joined.filter(pl.col("judge").is_not_null())
+    return pl.concat([with_judge, joined.filter(pl.col("judge").is_null()).join(with_judge, on=pair, how="anti")])
 
 
 def _of_labels(labels: Sequence[str], by_label: Mapping[str, float] | None) -> float | None:
@@ -278,22 +278,22 @@ def label_studio_tasks(
     answers: dict[str, list[dict[str, Any]]] = {}
     for row in table.iter_rows(named=True):
         answers.setdefault(row["item"], []).append(row)
-    images, passages, judged = _variables(items)
+    images, passages, target = _variables(items)
     tasks = []
     for name, item in items.items():
         people = [row for row in answers.get(name, ()) if row["source"] != MODEL]
         models = [row for row in answers.get(name, ()) if row["source"] == MODEL]
         annotations = [
-            {"result": _result(row, judged, f"{name}-{number}"), "lead_time": row["seconds"], "ground_truth": False}
+            {"result": _result(row, target, f"{name}-{number}"), "lead_time": row["seconds"], "ground_truth": False}
             for number, row in enumerate(people)
         ]
         judges = [row["account"] for row in people]
         if (final := adjudicated.get(name)) is not None:
-            result = _result(vars(final), judged, f"{name}-adjudicated")
+            result = _result(vars(final), target, f"{name}-adjudicated")
             annotations.append({"result": result, "lead_time": None, "ground_truth": True})
             judges.append(ADJUDICATED)
         predictions = [
-            {"model_version": row["account"], "result": _result(row, judged, f"{name}-model-{number}")}
+            {"model_version": row["account"], "result": _result(row, target, f"{name}-model-{number}")}
             for number, row in enumerate(models)
         ]
         content = item.content
@@ -308,31 +308,31 @@ def label_studio_tasks(
     return tasks
 
 
-def _result(said: Mapping[str, Any], judged: str, name: str) -> list[dict[str, Any]]:
-    values: list[tuple[str, str, dict[str, Any]]] = [(CHOICES, "choices", {"choices": list(said["labels"])})]
-    if said["rating"] is not None:
-        values.append((RATING, "rating", {"rating": int(said["rating"])}))
-    if said["text"]:
-        values.append((CORRECTION, "textarea", {"text": [said["text"]]}))
+def _result(answer: Mapping[str, Any], target: str, name: str) -> list[dict[str, Any]]:
+    values: list[tuple[str, str, dict[str, Any]]] = [(CHOICES, "choices", {"choices": list(answer["labels"])})]
+    if answer["rating"] is not None:
+        values.append((RATING, "rating", {"rating": int(answer["rating"])}))
+    if answer["text"]:
+        values.append((CORRECTION, "textarea", {"text": [answer["text"]]}))
     return [
-        {"id": f"{name}-{control}", "from_name": control, "to_name": judged, "type": kind, "value": value}
+        {"id": f"{name}-{control}", "from_name": control, "to_name": target, "type": kind, "value": value}
         for control, kind, value in values
     ]
 
 
 def interface_of(form: AnswerForm, items: Items) -> str:
     """The labelling interface that shows the tasks of these items in Label Studio."""
-    images, passages, judged = _variables(items)
+    images, passages, target = _variables(items)
     parts = [f'  <Image name="{name}" value="${name}"/>' for name in images]
     parts += [f'  <Text name="{name}" value="${name}"/>' for name in passages]
     parts.append(f"  <Header value={quoteattr(form.question)}/>")
     choices = "\n".join(f"    <Choice value={quoteattr(label.name)}/>" for label in form.labels)
     several = "multiple" if form.several else "single"
-    parts.append(f'  <Choices name="{CHOICES}" toName="{judged}" choice="{several}">\n{choices}\n  </Choices>')
+    parts.append(f'  <Choices name="{CHOICES}" toName="{target}" choice="{several}">\n{choices}\n  </Choices>')
     if form.rating is not None:
-        parts.append(f'  <Rating name="{RATING}" toName="{judged}" maxRating="{form.rating.high}"/>')
+        parts.append(f'  <Rating name="{RATING}" toName="{target}" maxRating="{form.rating.high}"/>')
     if form.text is not None:
-        parts.append(f'  <TextArea name="{CORRECTION}" toName="{judged}"/>')
+        parts.append(f'  <TextArea name="{CORRECTION}" toName="{target}"/>')
     return "<View>\n" + "\n".join(parts) + "\n</View>\n"
 
 
@@ -351,17 +351,17 @@ def export_sheets(
             fix=f"import its candidates first, or pass {argument('form', ANSWERS)}",
         )
     texts = {item: answers.items[item].content.texts[0].text for item in captions}
-    said: dict[str, dict[str, Verdict]] = {}
+    verdicts: dict[str, dict[str, Verdict]] = {}
     for row in judged_by(answers.table, source, (REAL,)).iter_rows(named=True):
         if row["item"] in captions:
             verdict = as_imp_verdict(row["labels"], row["text"] or "", texts[row["item"]])
-            said.setdefault(captions[row["item"]], {})[row["account"]] = verdict
+            verdicts.setdefault(captions[row["item"]], {})[row["account"]] = verdict
     decided = {
         captions[item]: as_imp_verdict(answer.labels, answer.text, texts[item])
         for item, answer in answers.adjudicated.items()
         if item in captions and source == PERSON
     }
-    return write_verdicts(folder, said, decided, overwrite=overwrite)
+    return write_verdicts(folder, verdicts, decided, overwrite=overwrite)
 
 
 def as_imp_verdict(labels: Sequence[str], correction: str, text: str) -> Verdict:
@@ -420,39 +420,39 @@ def qrels_table(answers: ProjectAnswers, options: ExportOptions, dataset: Datase
 
     The dataset's own pairs have the truth grade unless somebody judged them.
     """
-    form, given = answers.project.form, dict[str, float]()
+    form, grades = answers.project.form, dict[str, float]()
     for pair in options.grade:
         label, equals, number = pair.rpartition("=")
         try:
-            given[label] = float(number)
+            grades[label] = float(number)
         except ValueError:
             equals = ""
-        if not equals or not label or not 0 <= given[label] < float("inf"):
+        if not equals or not label or not 0 <= grades[label] < float("inf"):
             raise UsageError(
                 f"{argument('grade')} {pair!r} is not LABEL=NUMBER", fix="write, for example, good=1", option="grade"
             )
     table = judged_by(answers.table, options.source, (REAL,))
     final = answers.adjudicated if options.source == PERSON else {}
-    judged = judged_pairs(table, answers.pairs, form, options.rule, grades=given, adjudicated=final)
-    if not judged.height:
+    pairs = judged_pairs(table, answers.pairs, form, options.rule, grades=grades, adjudicated=final)
+    if not pairs.height:
         raise UsageError(
             "no judged item names an image and a caption: there is nothing to export as qrels",
             fix=f"judge items of a run or of a table of pairs first, or pass {argument('form', ANSWERS)}",
         )
     if dataset is None:
-        return judged
+        return pairs
     highest = options.truth_grade
     if highest is None and options.rule == "rating" and form.rating is not None:
         highest = float(form.rating.high)
-    grade = max(label_grades(form, given).values()) if highest is None else highest
-    for image in judged["image"]:
+    grade = max(label_grades(form, grades).values()) if highest is None else highest
+    for image in pairs["image"]:
         if image not in dataset.image_rows:
             problem = f"image {image!r} was judged, but is not in {dataset.name}"
             raise InputError(problem, fix="pass the dataset of the items")
-    already = set(judged.select("image", "caption").iter_rows())
+    already = set(pairs.select("image", "caption").iter_rows())
     others = [
         (image, caption, None, None, grade, "ground truth")
         for image, caption in dataset.captions.select("image", "caption").iter_rows()
         if (image, caption) not in already
     ]
-    return pl.concat([judged, pl.DataFrame(others, schema=PAIR_COLUMNS, orient="row")])
+    return pl.concat([pairs, pl.DataFrame(others, schema=PAIR_COLUMNS, orient="row")])

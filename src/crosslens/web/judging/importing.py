@@ -70,9 +70,9 @@ def run_items(
     elif failures.height:
         queries = set(failures["query"])
         rows = [row for row, query in enumerate(ranking.query_ids) if query in queries]
-        drawn = replace(run, rankings={ranking.direction: ranking.of_queries(rows)})
+        failed_run = replace(run, rankings={ranking.direction: ranking.of_queries(rows)})
         try:
-            failures = explain_run(drawn, dataset, ranking.direction, resamples=0, progress=progress).failures
+            failures = explain_run(failed_run, dataset, ranking.direction, resamples=0, progress=progress).failures
         except MissingExtraError as error:
             note = f"no concept metrics and causes: {error.problem}; {error.fix}"
     origin = {"run": run.name, "direction": ranking.direction}
@@ -380,10 +380,10 @@ def import_answers(database: Database, project: int, rows: Sequence[AnswerRow], 
             alike.setdefault(_shown(stored_item), {})[name] = stored_item.id
         numbers: dict[str, int] = {}
         for by_name in (True, False):
-            for name, wanted in new.items():
-                left = alike.get(_shown(wanted), {})
-                if name not in numbers and left and (name in left or not by_name):
-                    numbers[name] = left.pop(name if by_name else next(iter(left)))
+            for name, new_item in new.items():
+                candidates = alike.get(_shown(new_item), {})
+                if name not in numbers and candidates and (name in candidates or not by_name):
+                    numbers[name] = candidates.pop(name if by_name else next(iter(candidates)))
         fresh = {name: item for name, item in new.items() if name not in numbers}
         numbers |= dict(zip(fresh, add_items(session, stored, list(fresh.values())), strict=True))
         accounts: dict[tuple[str, str], int] = {}
@@ -397,8 +397,8 @@ def import_answers(database: Database, project: int, rows: Sequence[AnswerRow], 
                 who = _account(session, accounts, _IMPORT, MODEL)
                 item = numbers[row.item]
                 if session.get(AdjudicationRow, item) is None:
-                    said = asdict(answer) | {"labels": list(answer.labels)}
-                    session.add(AdjudicationRow(item=item, account=who, created=session.now, **said))
+                    values = asdict(answer) | {"labels": list(answer.labels)}
+                    session.add(AdjudicationRow(item=item, account=who, created=session.now, **values))
                 continue
             who = _account(session, accounts, row.judge, row.source)
             item_row = session.get_one(ItemRow, numbers[row.item])
@@ -441,8 +441,8 @@ def _items_of_answers(rows: Sequence[AnswerRow], dataset: Dataset) -> dict[str, 
 
 def _shown(item: NewItem) -> tuple[object, ...]:
     """What an export says of what an item shows."""
-    about, texts = item.content.about, " / ".join(shown.text for shown in item.content.texts)
-    return item.kind, about.get("image"), about.get("caption"), texts
+    facts, texts = item.content.about, " / ".join(shown.text for shown in item.content.texts)
+    return item.kind, facts.get("image"), facts.get("caption"), texts
 
 
 def _account(session: Transaction, accounts: dict[tuple[str, str], int], name: str, source: str) -> int:

@@ -138,8 +138,8 @@ class ModelJudge:
         if form.text is not None:
             entries.append(f'"text": {form.text.title.lower()}, or "" for none')
         question = f"Question: {form.question}\n\nLabels:\n{labels}\n\nAnswer: {{{', '.join(entries)}}}"
-        asked = f"Guidelines\n\n{self.guidelines.strip()}\n\n{question}"
-        parts: list[dict[str, Any]] = [{"type": "text", "text": asked}]
+        instructions = f"Guidelines\n\n{self.guidelines.strip()}\n\n{question}"
+        parts: list[dict[str, Any]] = [{"type": "text", "text": instructions}]
         quoted = ((text.title or "Text", json.dumps(text.text, ensure_ascii=False)) for text in content.texts)
         parts += [{"type": "text", "text": f"{title}: {text}"} for title, text in quoted]
         for number, picture in enumerate(content.pictures, start=1):
@@ -169,15 +169,15 @@ class ModelJudge:
         seed = derive_seed(self.options.seed, "judge") % 2**31
         for _ in range(_REPAIRS + 1):
             try:
-                said = self._ask(endpoint, messages, seed)
-                return read_item_answer(self.form, said), time.monotonic() - started
+                reply = self._ask(endpoint, messages, seed)
+                return read_item_answer(self.form, reply), time.monotonic() - started
             except _LimitReached:
                 return None
             except InvalidAnswer as unusable:
                 problem = str(unusable)
                 again = f"That answer cannot be used: {problem}. Answer again, with the JSON object only."
                 messages += [
-                    {"role": "assistant", "content": said[:_MOST_REPEATED]}, {"role": "user", "content": again},
+                    {"role": "assistant", "content": reply[:_MOST_REPEATED]}, {"role": "user", "content": again},
                 ]  # fmt: skip
         return problem, time.monotonic() - started
 
@@ -222,10 +222,10 @@ def ask_and_keep(
             lambda endpoint, number: judge.judge(endpoint, contents[number]),
             judge.options.workers,
         )
-        for number, said in answers:
-            if said is None:
+        for number, reply in answers:
+            if reply is None:
                 continue
-            answer, seconds = said
+            answer, seconds = reply
             if isinstance(answer, str):
                 unusable[number] = answer
             else:

@@ -141,11 +141,11 @@ def _add_results(routes: APIRouter, pages: OwnerPages) -> None:
 
     @routes.get("/projects/{project}/owner/models")
     def models(request: Request, project: RowId) -> Response:
-        sections, asked = list(model_sections(pages.results(project))), requests_by_model(context.database, project)
-        if asked:
+        sections, requests = list(model_sections(pages.results(project))), requests_by_model(context.database, project)
+        if requests:
             rows = tuple(
                 (model, total.requests, total.tokens.sent, total.tokens.received, Figure(total.cost))
-                for model, total in asked.items()
+                for model, total in requests.items()
             )
             note = "As the endpoint counts tokens, over all runs of the command. The cost is that of runs with --price."
             header = ("model", "requests", "tokens sent", "tokens received", "cost")
@@ -407,8 +407,8 @@ def _add_exchange(routes: APIRouter, pages: OwnerPages) -> None:
             dataset = library.dataset(counts.most_common(1)[0][0]) if with_pairs else None
             content = export_content(answers, name, options, dataset)
         note_export(context.database, project, name, account.id)
-        held = {"Content-Disposition": f'attachment; filename="project-{project}-{name}"', "Cache-Control": "no-store"}
-        return Response(content, media_type=FILES[name][0], headers=held)
+        head = {"Content-Disposition": f'attachment; filename="project-{project}-{name}"', "Cache-Control": "no-store"}
+        return Response(content, media_type=FILES[name][0], headers=head)
 
 
 def _require_small(file: Path) -> None:

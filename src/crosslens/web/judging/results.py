@@ -108,8 +108,8 @@ class ProjectAnswers:
     @cached_property
     def images(self) -> dict[str, str]:
         """The image that each item is about: the right one of its query, or its own; resampled with all its items."""
-        about = {name: item.content.about for name, item in self.items.items()}
-        images = {name: facts.get("expected_image") or facts.get("image") for name, facts in about.items()}
+        facts_of = {name: item.content.about for name, item in self.items.items()}
+        images = {name: facts.get("expected_image") or facts.get("image") for name, facts in facts_of.items()}
         return {name: str(image) for name, image in images.items() if image}
 
     def clusters(self, items: pl.Series) -> IntArray:
@@ -134,7 +134,7 @@ def load_answers(database: Database, project: int) -> ProjectAnswers:
         stored_project = session.get(ProjectRow, project)
         if stored_project is None:
             raise CrosslensError(f"project {project} does not exist", code="no-project", subject=str(project))
-        read, stored, judged = as_project(stored_project), items(session, project), judgements(session, project)
+        read, stored, rows_judged = as_project(stored_project), items(session, project), judgements(session, project)
         decided = [
             (row.item, Answer(tuple(row.labels), row.rating, row.text))
             for row in session.scalars(query.order_by(AdjudicationRow.item))
@@ -143,7 +143,7 @@ def load_answers(database: Database, project: int) -> ProjectAnswers:
     names = {item.id: str(item.content.about.get(EXPORTED_AS, item.id)) for item in stored}
     if len(set(names.values())) < len(names):
         names = {item.id: str(item.id) for item in stored}
-    rows = [row | {"item": names[row["item"]]} for row in judged]
+    rows = [row | {"item": names[row["item"]]} for row in rows_judged]
     adjudicated = {names[item]: answer for item, answer in decided}
     return ProjectAnswers(read, {names[item.id]: item for item in stored}, judgement_table(rows), adjudicated)
 
@@ -238,9 +238,9 @@ def pair_sections(results: ProjectResults) -> Iterator[Section]:
     for name in pairs:
         content = answers.items[name].content
         numbers = "  ".join(f"{metric} {value:.3f}" for metric, value in scores[name].items())
-        said = f"{percent(shares[name])} % of {judges[name]:,} say that it fits"
+        share_line = f"{percent(shares[name])} % of {judges[name]:,} say that it fits"
         image = content.pictures[0].image if content.pictures else None
-        cards.append(PictureCard(said, (*(text.text for text in content.texts), *filter(None, [numbers])), image))
+        cards.append(PictureCard(share_line, (*(text.text for text in content.texts), *filter(None, [numbers])), image))
     key = "The pairs with the lowest score first."
     parts = (
         [Table(("pairs", "mean, %", "least, %"), rows, title="Agreement that a pair fits, by subset")] if rows else []
@@ -479,8 +479,8 @@ class ProjectResults(Presented):
         draws = Bootstrap(self.answers.clusters(self.judged["item"]))
         rows = []
         for label in labels_of(self.judged, self.answers.labels):
-            given = self.judged["labels"].list.contains(label).cast(pl.Float64).to_numpy()
-            rows.append((label, int(given.sum()), *draws.estimate(given, bounds=(0, 1)).cells))
+            has_label = self.judged["labels"].list.contains(label).cast(pl.Float64).to_numpy()
+            rows.append((label, int(has_label.sum()), *draws.estimate(has_label, bounds=(0, 1)).cells))
         schema = {"label": pl.String, "count": pl.Int64, **_SHARE}
         return pl.DataFrame(rows, schema=schema, orient="row")
 
@@ -493,11 +493,11 @@ class ProjectResults(Presented):
         scale = self.answers.project.form.rating
         if scale is None:
             return None
-        given = self.judged["rating"].drop_nulls().to_numpy()
-        whole = np.floor(given + 0.5).astype(np.int64)
+        values = self.judged["rating"].drop_nulls().to_numpy()
+        whole = np.floor(values + 0.5).astype(np.int64)
         rows = [(rating, int((whole == rating).sum())) for rating in range(scale.low, scale.high + 1)]
         counts = pl.DataFrame(rows, schema={"rating": pl.Int64, "count": pl.Int64}, orient="row")
-        return counts.with_columns(share=pl.col("count") / max(len(given), 1))
+        return counts.with_columns(share=pl.col("count") / max(len(values), 1))
 
     @cached_property
     def mean_rating(self) -> Estimate:
@@ -523,8 +523,8 @@ class ProjectResults(Presented):
     @cached_property
     def derived_causes(self) -> CauseAgreement | None:
         """People's causes against those that were derived; None where no judged item came with any."""
-        about = {name: item.content.about for name, item in self.answers.items.items()}
-        causes = {name: facts["causes"] for name, facts in about.items() if facts.get("causes")}
+        facts_of = {name: item.content.about for name, item in self.answers.items.items()}
+        causes = {name: facts["causes"] for name, facts in facts_of.items() if facts.get("causes")}
         return compare_causes(self.decided, self.answers.labels, causes, self.answers.images)
 
     @cached_property
@@ -559,8 +559,8 @@ class ProjectResults(Presented):
 
     @cached_property
     def models(self) -> tuple[ModelAgreement, ...]:
-        judged = judged_by(self.answers.table, MODEL)
-        return model_agreement(judged, self.judged, self.decided, self.answers.labels, grades=self.grades)
+        by_models = judged_by(self.answers.table, MODEL)
+        return model_agreement(by_models, self.judged, self.decided, self.answers.labels, grades=self.grades)
 
     @cached_property
     def _quantities(self) -> dict[str, dict[str, float]]:
@@ -568,8 +568,8 @@ class ProjectResults(Presented):
         ratings = dict(self.decided.filter(pl.col("rating").is_not_null()).select("item", "rating").iter_rows())
         quantities = {"rating": ratings} if ratings else {}
         for label in self.answers.labels:
-            given = self.judged.select("item", given=pl.col("labels").list.contains(label))
-            shares = given.group_by("item").agg(pl.col("given").mean()).sort("item")
+            has_label = self.judged.select("item", given=pl.col("labels").list.contains(label))
+            shares = has_label.group_by("item").agg(pl.col("given").mean()).sort("item")
             if shares["given"].sum():
                 quantities[label] = dict(shares.iter_rows())
         return quantities

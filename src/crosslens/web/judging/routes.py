@@ -289,27 +289,27 @@ def _add_annotating(routes: APIRouter, context: JudgingContext) -> None:
         number = int(rating) if rating.isascii() and rating.isdecimal() else None
         answer = Answer(tuple(label or ()), number, text.replace("\r\n", "\n"))
         try:
-            judged = judge(context.database, assignment, account, answer)
+            result = judge(context.database, assignment, account, answer)
         except InvalidChoice as error:
-            held = assigned_item(context.database, assignment, account)
-            if held is None or held[1] != OPEN or held[0].project != project.id:
+            stored = assigned_item(context.database, assignment, account)
+            if stored is None or stored[1] != OPEN or stored[0].project != project.id:
                 return to(member, "annotate?note=again")
             progress = annotator_progress(context.database, project, account)
-            shown = Assigned(assignment, held[0], progress, answer=answer)
-            return item_page(request, member, shown, problem=sentence(error))
+            assigned = Assigned(assignment, stored[0], progress, answer=answer)
+            return item_page(request, member, assigned, problem=sentence(error))
         except CrosslensError as error:
             if error.code != "no-assignment":
                 raise
             return to(member, "annotate?note=expired")
-        if not judged.is_new:
+        if not result.is_new:
             return to(member, "annotate?note=again")
-        return to(member, f"feedback/{judged.judgement}" if judged.kind == "practice" else "annotate")
+        return to(member, f"feedback/{result.judgement}" if result.kind == "practice" else "annotate")
 
     @routes.get("/projects/{project}/feedback/{judgement}")
     def feedback(request: Request, judgement: RowId, member: Member = of_project) -> Response:
-        judged = (JudgementRow.id == judgement, JudgementRow.account == member.account.id)
+        mine = (JudgementRow.id == judgement, JudgementRow.account == member.account.id)
         practice = (ItemRow.project == member.project.id, ItemRow.kind == "practice")
-        query = select(JudgementRow, ItemRow).join(ItemRow, ItemRow.id == JudgementRow.item).where(*judged, *practice)
+        query = select(JudgementRow, ItemRow).join(ItemRow, ItemRow.id == JudgementRow.item).where(*mine, *practice)
         with context.database.reading() as session:
             row = session.execute(query).one_or_none()
             if row is None:
@@ -320,8 +320,8 @@ def _add_annotating(routes: APIRouter, context: JudgingContext) -> None:
 
     @routes.post("/projects/{project}/undo")
     def take_back(judgement: Annotated[int, Form(ge=1, le=LARGEST_ID)], member: Member = of_project) -> Response:
-        done = undo(context.database, member.project.id, member.account.id, judgement)
-        return to(member, f"annotate?note={'nothing' if done is None else 'undone'}")
+        undone = undo(context.database, member.project.id, member.account.id, judgement)
+        return to(member, f"annotate?note={'nothing' if undone is None else 'undone'}")
 
 
 def duration(seconds: float | None) -> str:

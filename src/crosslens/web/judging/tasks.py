@@ -109,18 +109,18 @@ class AnswerForm:
         return asdict(self)
 
 
-def label_grades(form: AnswerForm, given: Mapping[str, float] | None = None) -> dict[str, float]:
+def label_grades(form: AnswerForm, grades: Mapping[str, float] | None = None) -> dict[str, float]:
     """How relevant an item with each label is: as given, as the form says, or by what its labels usually mean.
 
     A successful alternative is relevant and any cause of a failure is not; good is relevant, bad is not. A label
     without a grade (unsure) is no judgement.
     """
     names = [label.name for label in form.labels]
-    if given:
-        for name in given:
+    if grades:
+        for name in grades:
             if name not in names:
                 raise UnknownNameError("label", name, names)
-        return dict(given)
+        return dict(grades)
     stated = {label.name: label.grade for label in form.labels if label.grade is not None}
     if stated:
         return stated

@@ -194,10 +194,10 @@ class ItemLookup:
 
     def __init__(self, drawn: EmbeddingMap, dataset: Dataset | None) -> None:
         self.drawn = drawn
-        said = pl.DataFrame(schema=dict.fromkeys(("caption", "image", "text"), pl.String))
-        said = said if dataset is None else dataset.captions.select(said.columns)
+        table = pl.DataFrame(schema=dict.fromkeys(("caption", "image", "text"), pl.String))
+        table = table if dataset is None else dataset.captions.select(table.columns)
         ids = pl.DataFrame({"caption": drawn.caption_ids}, schema={"caption": pl.String})
-        captions = ids.join(said, on="caption", how="left", maintain_order="left")
+        captions = ids.join(table, on="caption", how="left", maintain_order="left")
         self._images, self._texts = captions["image"], captions["text"]
         names = pl.Series("id", drawn.ids, dtype=pl.String)
         self._searched = pl.concat([names.head(len(drawn.image_ids)), self._texts.fill_null("")]).str.to_lowercase()

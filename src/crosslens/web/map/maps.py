@@ -102,16 +102,16 @@ class MapStore:
         except (CrosslensError, OSError, KeyError, TypeError, ValueError, pl.exceptions.PolarsError):
             return None
 
-    def save(self, drawn: EmbeddingMap) -> None:
+    def save(self, layout: EmbeddingMap) -> None:
         self.folder.mkdir(parents=True, exist_ok=True)
-        with atomic_folder(self.folder / drawn.key, _LAYOUT) as folder:
+        with atomic_folder(self.folder / layout.key, _LAYOUT) as folder:
             write_parts(
                 folder, _KIND,
-                header={"key": drawn.key, "method": drawn.method, "images": len(drawn.image_ids)},
-                arrays={"points": drawn.points, "clusters": drawn.clusters},
+                header={"key": layout.key, "method": layout.method, "images": len(layout.image_ids)},
+                arrays={"points": layout.points, "clusters": layout.clusters},
                 tables={
-                    "items": pl.DataFrame({"id": drawn.ids}, schema={"id": pl.String}),
-                    "regions": pl.DataFrame([asdict(region) for region in drawn.regions], schema=_REGIONS),
+                    "items": pl.DataFrame({"id": layout.ids}, schema={"id": pl.String}),
+                    "regions": pl.DataFrame([asdict(region) for region in layout.regions], schema=_REGIONS),
                 },
             )  # fmt: skip
 

@@ -36,10 +36,10 @@ def pack(header: Mapping[str, Any], content: bytes) -> bytes:
     return len(text).to_bytes(4, "little") + text + content
 
 
-def pack_points(drawn: EmbeddingMap) -> bytes:
+def pack_points(layout: EmbeddingMap) -> bytes:
     """The points of a map: its images first."""
-    header = {"points": len(drawn), "images": len(drawn.image_ids), "method": drawn.method}
-    return pack(header, np.ascontiguousarray(drawn.points.T, "<f4").tobytes())
+    header = {"points": len(layout), "images": len(layout.image_ids), "method": layout.method}
+    return pack(header, np.ascontiguousarray(layout.points.T, "<f4").tobytes())
 
 
 def pack_colouring(colouring: Colouring) -> bytes:
@@ -163,9 +163,9 @@ def routers(services: Services) -> list[APIRouter]:
             return None
 
     def lookup(run: str, method: str | None) -> ItemLookup:
-        drawn, dataset = maps.drawn(run, library.run(run), method), dataset_of(run)
-        key = (drawn.key, None if dataset is None else dataset.fingerprint)
-        return lookups.get(key, lambda: ItemLookup(drawn, dataset))
+        layout, dataset = maps.drawn(run, library.run(run), method), dataset_of(run)
+        key = (layout.key, None if dataset is None else dataset.fingerprint)
+        return lookups.get(key, lambda: ItemLookup(layout, dataset))
 
     def binary(request: Request, key: tuple[str, ...], make: Callable[[], bytes]) -> Response:
         """The bytes of ``key``, as this browser takes them; 304 where it has them already."""
@@ -187,9 +187,9 @@ def routers(services: Services) -> list[APIRouter]:
 
     def answer(run: str, state: MapState) -> MapAnswer:
         facts = {} if state.progress is None else state.progress.report()
-        if (drawn := state.drawn) is not None:
-            colourings = Palette(drawn, library.run(run), dataset_of(run)).names()
-            facts |= {"points": len(drawn), "images": len(drawn.image_ids), "regions": drawn.regions}
+        if (layout := state.drawn) is not None:
+            colourings = Palette(layout, library.run(run), dataset_of(run)).names()
+            facts |= {"points": len(layout), "images": len(layout.image_ids), "regions": layout.regions}
             facts["colourings"] = [{"name": name, "label": label} for name, label in colourings]
         return MapAnswer(state=state.state, method=state.method, methods=methods, reason=state.reason, **facts)
 
@@ -220,15 +220,15 @@ def routers(services: Services) -> list[APIRouter]:
     @routes.get("/api/map/{run}/points", response_class=Response, responses=_BYTES)
     def points(request: Request, run: str, method: Method | None = None) -> Response:
         """All points: a header (JSON) and x and y (float32), as docs/how-to/serve.md describes."""
-        drawn = maps.drawn(run, library.run(run), method)
-        return binary(request, (drawn.key, "points"), lambda: pack_points(drawn))
+        layout = maps.drawn(run, library.run(run), method)
+        return binary(request, (layout.key, "points"), lambda: pack_points(layout))
 
     @routes.get("/api/map/{run}/colours", response_class=Response, responses=_BYTES)
     def colours(request: Request, run: str, name: str, method: Method | None = None) -> Response:
         """The colour of every point by one of the names that the state lists: a header (JSON) and one byte each."""
-        drawn, dataset = maps.drawn(run, library.run(run), method), dataset_of(run)
-        palette = Palette(drawn, library.run(run), dataset)
-        key = (drawn.key, palette.run.fingerprint, "" if dataset is None else dataset.fingerprint, name)
+        layout, dataset = maps.drawn(run, library.run(run), method), dataset_of(run)
+        palette = Palette(layout, library.run(run), dataset)
+        key = (layout.key, palette.run.fingerprint, "" if dataset is None else dataset.fingerprint, name)
         return binary(request, key, lambda: pack_colouring(palette.colouring(name)))
 
     @routes.get("/api/map/{run}/items")

@@ -126,9 +126,9 @@ def check_text(text: str) -> str:
 
 def shared_words(text: str, captions: Sequence[str]) -> list[list[str]]:
     """For each caption the words that it shares with the sentence."""
-    asked = dict.fromkeys(word[0].lower() for word in words_of(text) if word[0].lower() not in STOP_WORDS)
-    said = [{word[0].lower() for word in words_of(caption)} for caption in captions]
-    return [[word for word in asked if word in words] for words in said]
+    words_asked = dict.fromkeys(word[0].lower() for word in words_of(text) if word[0].lower() not in STOP_WORDS)
+    words_of_captions = [{word[0].lower() for word in words_of(caption)} for caption in captions]
+    return [[word for word in words_asked if word in words] for words in words_of_captions]
 
 
 @dataclass

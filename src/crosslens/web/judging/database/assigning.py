@@ -130,7 +130,7 @@ class AccountCounts:
 def account_counts(connection: Connection, project: JudgingProject, account: int, now: datetime) -> AccountCounts:
     """Few statements, and the count of what was given first: where it is still the same later, so is the rest."""
     whose = {"project": project.id, "account": account, "oldest": now - timedelta(seconds=project.settings.expires)}
-    practice, checks, vacant, others_expired, given = tuple(connection.execute(_TOTALS, whose).one())
+    practice, checks, vacant, others_expired, count_given = tuple(connection.execute(_TOTALS, whose).one())
     mine: dict[tuple[str, str], tuple[int, int]] = defaultdict(lambda: (0, 0))
     mine |= {(kind, state): (count, vacant) for kind, state, count, vacant in connection.execute(_OWN_COUNTS, whose)}
     recent = connection.execute(_NEWEST, whose).all()
@@ -139,14 +139,14 @@ def account_counts(connection: Connection, project: JudgingProject, account: int
         had[kind] += count
     has_open = any(state == OPEN for _, state in mine)
     done = sum(mine[kind, DONE][0] for kind in SHARED_KINDS)
-    held = sum(mine[kind, OPEN][0] for kind in SHARED_KINDS)
-    left = held + vacant - sum(still_vacant for _, still_vacant in mine.values())
+    under_way = sum(mine[kind, OPEN][0] for kind in SHARED_KINDS)
+    remaining = under_way + vacant - sum(still_vacant for _, still_vacant in mine.values())
     if project.settings.per_person is not None:
-        left = min(left, max(project.settings.per_person - done, 0))
-    seconds_left = median(seconds for _, seconds in recent) * left if recent else None
+        remaining = min(remaining, max(project.settings.per_person - done, 0))
+    seconds_left = median(seconds for _, seconds in recent) * remaining if recent else None
     last = recent[0][0] if recent else None
-    progress = AnnotatorProgress(done, left, mine["practice", DONE][0], practice, seconds_left, last)
-    return AccountCounts(progress, had, has_open, checks, bool(others_expired), given)
+    progress = AnnotatorProgress(done, remaining, mine["practice", DONE][0], practice, seconds_left, last)
+    return AccountCounts(progress, had, has_open, checks, bool(others_expired), count_given)
 
 
 def annotator_progress(database: Database, project: JudgingProject, account: int) -> AnnotatorProgress:
@@ -159,9 +159,9 @@ def project_progress(database: Database, project: int) -> ProjectProgress:
     """How many judgements there are, are being made, and are wanted."""
     shared = select(func.count()).where(ItemRow.project == project, ItemRow.kind.in_(SHARED_KINDS))
     done = shared.where(JudgementRow.item == ItemRow.id, JudgementRow.source == PERSON)
-    held = shared.where(AssignmentRow.item == ItemRow.id, AssignmentRow.state == OPEN)
+    under_way = shared.where(AssignmentRow.item == ItemRow.id, AssignmentRow.state == OPEN)
     needed = shared.scalar_subquery() * ProjectRow.overlap
-    query = select(done.scalar_subquery(), held.scalar_subquery(), needed).where(ProjectRow.id == project)
+    query = select(done.scalar_subquery(), under_way.scalar_subquery(), needed).where(ProjectRow.id == project)
     with database.reading_rows() as connection:
         return ProjectProgress(*connection.execute(query).one())
 
@@ -301,8 +301,8 @@ def release(session: Session, *conditions: ColumnElement[bool]) -> None:
 
     Their owner may be answering at this very moment: that they are open is looked at again under the row's lock.
     """
-    taken = delete(AssignmentRow).where(AssignmentRow.state == OPEN, *conditions).returning(AssignmentRow.item)
-    for item in session.scalars(taken, execution_options={"synchronize_session": False}).all():
+    released = delete(AssignmentRow).where(AssignmentRow.state == OPEN, *conditions).returning(AssignmentRow.item)
+    for item in session.scalars(released, execution_options={"synchronize_session": False}).all():
         shared = (ItemRow.id == item, ItemRow.kind.in_(SHARED_KINDS))
         session.execute(update(ItemRow).where(*shared).values(vacancies=ItemRow.vacancies + 1))
 

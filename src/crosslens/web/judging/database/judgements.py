@@ -78,17 +78,17 @@ def judge(database: Database, assignment: int, account: int, answer: Answer, sec
     """
     now = database.now()
     with database.writing_rows() as connection:
-        held = connection.execute(_HELD, {"assignment": assignment, "account": account}).one_or_none()
-        if held is None:
+        row = connection.execute(_HELD, {"assignment": assignment, "account": account}).one_or_none()
+        if row is None:
             raise CrosslensError(
                 "this item is no longer assigned to you: it was open for too long and went to somebody else",
                 fix="go on with the next item",
                 code="no-assignment",
             )
-        answer = check_answer(read_form(held.labels), answer)
-        took = (now - held.created).total_seconds() if seconds is None else seconds
+        answer = check_answer(read_form(row.labels), answer)
+        took = (now - row.created).total_seconds() if seconds is None else seconds
         return _store(
-            connection, held.state, held.kind, answer, assignment=assignment, item=held.item, account=account,
+            connection, row.state, row.kind, answer, assignment=assignment, item=row.item, account=account,
             seconds=took, created=now, source=PERSON,
         )  # fmt: skip
 
@@ -114,9 +114,9 @@ def record_within(
     """:func:`record_judgement` of an answer that was checked, in a transaction that has locked the project."""
     connection, state = session.connection(), OPEN
     of_account = select(AssignmentRow.id, AssignmentRow.state).where(AssignmentRow.account == account)
-    held = connection.execute(of_account.where(AssignmentRow.item == item.id)).one_or_none()
-    if held is not None:
-        assignment, state = held
+    assigned = connection.execute(of_account.where(AssignmentRow.item == item.id)).one_or_none()
+    if assigned is not None:
+        assignment, state = assigned
     else:
         assignment = new_assignment(connection, item.id, account, created)
         if source == PERSON and item.kind in SHARED_KINDS:
