@@ -276,7 +276,8 @@ class MissingPositives(Presented):
             return
         ids, pairs = self.dataset, zip(self.images.tolist(), self.captions.tolist(), strict=True)
         evidence = [{"query": ids.caption_ids[caption], "item": ids.image_ids[image]} for image, caption in pairs]
-        words = {"count": format_count(len(self), "pair"), "are": "is" if len(self) == 1 else "are", "phi": self.phi}
+        words = {"count": format_count(len(self), "pair"), "are": "is" if len(self) == 1 else "are"}
+        words["phi"] = f"similarity ({self.phi})"
         yield Observation(
             "missing-positives", words, Effect(len(self), None, None, "pairs"), weight=0.0, worth_a_look=True,
             evidence=evidence[:_EXAMINED],

@@ -15,6 +15,7 @@ from crosslens.core import Bars, Chart, Cloud, Figure, Heat, Histogram, Lines, S
 from crosslens.report import chart_html
 from crosslens.report.forms.charts import draw
 from crosslens.report.forms.drawing import drawn_file, fitting, ticks
+from crosslens.report.forms.scales import Scale
 
 PLAIN = Figure(None, digits=4, plain=True)
 NASTY = "<script>alert('x')</script> \"&\" שלום"
@@ -254,3 +255,9 @@ def test_the_names_of_levels_are_whole_where_there_is_room() -> None:
     many = replace(chart, levels=tuple(f"level number {number}" for number in range(12)), counts=((1,) * 12,))
     right = max(float(text.get("x", 0)) + 6 * len(text.text or "") for text in drawing(many).findall("text"))
     assert right < 420
+
+
+@pytest.mark.parametrize(("limits", "middle"), [((-0.05, 0.15), "0"), ((0.0, 1.0), "50"), ((-0.4, 0.4), "0")])
+def test_an_axis_says_where_zero_is_if_there_is_room(limits: tuple[float, float], middle: str) -> None:
+    scale = Scale([Figure(limits[1], scale=100, digits=0, signed=limits[0] < 0)], limits)
+    assert re.findall(r">([^<>]+)</text>", scale.axis())[1] == middle

@@ -108,7 +108,8 @@ class ReportContext:
             text = f"{self.short(finding.model)}: {text}"
         elif not finding.model and finding.dataset not in text and len(self.inputs.by_dataset()) > 1:
             text = f"{finding.dataset}: {text}"
-        return f"{text} The same on {listed(finding.also)}." if finding.also else text
+        also = sorted(finding.also, key=[*self.inputs.by_dataset(), *finding.also].index)
+        return f"{text} The same on {listed(also)}." if also else text
 
     def was_looked_at(self, stage: str) -> bool:
         """Whether a stage of the audit looked; without an audit, what rankings alone can tell is looked at."""

@@ -32,8 +32,9 @@ class Scale:
         return 100 * min(max(share, 0.0), 1.0)
 
     def axis(self, words: str = "") -> str:
-        """Its numbers: the ends and the middle one."""
-        middle = len(self.marks) // 2
+        """Its numbers: the ends, and 0 or the middle one."""
+        zero = (place for place, mark in enumerate(self.marks) if mark == 0 and 15 < self.at(mark) < 85)
+        middle = next(zero, len(self.marks) // 2)
         shown = [(0, "start"), *([(middle, "middle")] if len(self.marks) > 2 else []), (len(self.marks) - 1, "end")]
         texts = "".join(
             f'<text class="soft" x="{self.at(self.marks[place]):.4g}%" y="12" text-anchor="{anchor}">'
@@ -88,7 +89,7 @@ def small_interval(figure: Figure) -> str:
     return (
         '<svg class="chart small" width="84" height="12" aria-hidden="true">'
         f'<rect class="range" x="{100 * low:.4g}%" width="{100 * (high - low):.4g}%" y="3" height="6"/>'
-        f'<rect class="dot" x="{100 * figure.value:.4g}%" width="2" height="12"/></svg>'
+        f'<rect class="dot" x="{98 * figure.value:.4g}%" width="2" height="12"/></svg>'
     )
 
 
