@@ -7,6 +7,7 @@ from collections import Counter
 from dataclasses import replace
 from html import unescape
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import polars as pl
@@ -30,6 +31,7 @@ from crosslens.core import (
 from crosslens.report import ReportInputs, report_inputs, write_report
 from crosslens.report.document.bars import failure_picture
 from crosslens.report.document.context import ReportContext
+from crosslens.report.document.misses import reason_of
 from crosslens.report.document.queries import PageQueries, evidence_address, example, misses
 
 SIDES = {"left": "right", "right": "left"}
@@ -286,3 +288,19 @@ def test_every_chip_of_a_written_page_finds_cards(tmp_path: Path) -> None:
     for facet, value, _ in chips:
         assert any(values[int(facet)] == unescape(value) for values in cards), value
     assert 'split("\\n")' in page
+
+
+@pytest.mark.parametrize(
+    ("difference", "said"),
+    [
+        ("unlike the retrieved one, it has no boat.", "Unlike the retrieved one, the right picture has no boat."),
+        ("it has two dogs, the retrieved picture six.", "The right picture has two dogs, the retrieved picture six."),
+        ("unlike those of the retrieved one, its captions mention a dog.",
+         "Unlike those of the retrieved one, the captions of the right picture mention a dog."),
+        ("both pictures have a train.", "Both pictures have a train."),
+    ],
+)  # fmt: skip
+def test_what_two_pictures_differ_in_is_a_sentence_of_its_own(difference: str, said: str) -> None:
+    words = SimpleNamespace(text="", claims=())
+    ranking = SimpleNamespace(text=f"The right picture comes second of 9 pictures; {difference}")
+    assert reason_of(SimpleNamespace(sentences=(words, ranking))) == (said, "")  # type: ignore[arg-type]

@@ -5,6 +5,7 @@ A query has one card on a page, an entry in lists as often as figures count it.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
@@ -237,7 +238,9 @@ def reason_of(explanation: Explanation, other_words: str = "") -> tuple[str, str
     if other_words:
         return other_words, doubt
     _, _, difference = ranking.text.partition("; ")
-    return f"The right picture: {difference}" if difference else "", doubt
+    difference = re.sub(r"\bit has\b", "the right picture has", difference, count=1)
+    difference = re.sub(r"\bits captions\b", "the captions of the right picture", difference, count=1)
+    return difference[:1].upper() + difference[1:], doubt
 
 
 def _stage_table(context: ReportContext, stage: str, name: str, file: str) -> pl.DataFrame | None:

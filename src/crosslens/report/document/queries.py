@@ -116,7 +116,8 @@ class PageQueries:
         run, kept = self.run, self.with_cards
         what = "pictures" if run.by_images else "captions"
         said = f"{len(run.misses):,} of {run.asked:,} {what} ({run.name}), the surest mistakes first."
-        fewer = "" if len(kept) == len(run.misses) else f"{len(kept):,} have cards; the lists below have all of them."
+        listed = "all of them" if len(run.misses) <= _MOST_LISTED else f"{_MOST_LISTED:,}"
+        fewer = "" if len(kept) == len(run.misses) else f"{len(kept):,} have cards; the list below has {listed}."
         facets = tuple(_facets(run.misses))
         cards = QueryCards(run.cards(kept, facets), facets=facets, files=run.files, most=self.context.inputs.queries)
         behind = tuple(own for finding in self.context.findings if (own := self.evidence(finding)) is not None)
