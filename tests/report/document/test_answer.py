@@ -10,10 +10,11 @@ import pytest
 
 import crosslens as cl
 from crosslens.audits import StageResult
-from crosslens.core import Effect, Figure, Finding, Interval, Intervals, Section
+from crosslens.core import Effect, Figure, Finding, Interval, Intervals, Section, Text
 from crosslens.report import ReportInputs
 from crosslens.report.document.answer import headline, questions, strip
 from crosslens.report.document.context import ReportContext
+from crosslens.report.document.sections import labels
 from crosslens.values import Dataset, Run
 
 TARGETS = frozenset({"groups", "reading", "labels", "twins", "better", "numbers"})
@@ -48,7 +49,7 @@ THREE_OF_FOUR = [True, True, True, False] * 10
 @pytest.mark.parametrize(
     ("findings", "sentence"),
     [
-        ((), "Nothing that was looked for breaks it."),
+        ((), "Nothing that was looked for was shown to break it."),
         ((GROUP,), "For style = sparse, it is about 40 fewer."),
         ((replace(GROUP, certainty="open"),), ""),
         (
@@ -61,7 +62,7 @@ THREE_OF_FOUR = [True, True, True, False] * 10
         ),
         ((finding("colour", "The model hardly reads colours: of 50.", "probes"),), "The model hardly reads colours."),
         ((finding("same-caption", "6 captions are word for word another's.", "label-quality"),),
-         "Nothing that was looked for breaks it."),
+         "Nothing that was looked for was shown to break it."),
     ],
 )  # fmt: skip
 def test_one_run_how_good_and_what_breaks_it(findings: Sequence[Finding], sentence: str) -> None:
@@ -249,11 +250,20 @@ def test_what_nobody_looked_at_is_said_to_be_so() -> None:
     own = context(planted("m", THREE_OF_FOUR), results=[StageResult("evaluate", {}, "")])
     own.inputs = replace(own.inputs, skipped={"probes": "needs a model that makes vectors of captions"})
     said = lines(own)
-    assert said["What does it not read?"][0] == "Not looked at: probes needs a model that makes vectors of captions."
+    assert said["What does it not read?"][0] == "Not looked at: that needs a model that makes vectors of captions."
     assert said["Can the labels be trusted?"][0] == "Not looked at."
     alone = lines(context(planted("m", THREE_OF_FOUR)))
     assert list(alone) == ["How good is it?", "Not asked"]
     assert "Can the labels be trusted? These are runs alone; crosslens audit looks at more." in alone["Not asked"][0]
+
+
+def test_what_a_title_claims_is_not_said_again_below_it() -> None:
+    doubled = "6 captions are the caption of another image too"
+    seen = finding("same-caption", f"{doubled}: no model can tell which is meant.", "label-quality", dataset="toys")
+    stage = StageResult("label-quality", {}, "", dataset="toys", sections=(Section("", (Text(("a label",)),)),))
+    section = labels(context(planted("m", THREE_OF_FOUR), findings=[seen], results=[stage]))
+    assert section is not None
+    assert (section.title, section.parts[0]) == (doubled, Text(("No model can tell which is meant.",)))
 
 
 def test_costs_of_changes_are_told_from_none() -> None:

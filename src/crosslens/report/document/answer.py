@@ -79,7 +79,7 @@ def what_breaks(context: ReportContext) -> str:
     findings = [finding for finding in context.findings if finding.stage not in other]
     sure = [finding for finding in findings if finding.certainty != "open"]
     if not sure:
-        return "Nothing that was looked for breaks it." if context.looked and not findings else ""
+        return "Nothing that was looked for was shown to break it." if context.looked and not findings else ""
     first = sure[0]
     text = first.text.removeprefix(f"{first.model}: ")
     if FINDING_KINDS[first.kind].details["unsound"]:

@@ -119,7 +119,7 @@ class ReportContext:
 
     def why_not(self, stages: Sequence[str]) -> str:
         """Why none of the stages looked."""
-        return next((f"{stage} {self.inputs.skipped[stage]}" for stage in stages if stage in self.inputs.skipped), "")
+        return next((f"that {self.inputs.skipped[stage]}" for stage in stages if stage in self.inputs.skipped), "")
 
     @cached_property
     def looked(self) -> bool:

@@ -249,8 +249,9 @@ def labels(context: ReportContext) -> Section | None:
     if not folded:
         return None
     title, certainty, reason = _claim(found, "No label was shown to be wrong")
-    said = Text.of(*map(context.said, found[:4]))
-    return Section(title, (*([said] if found else []), *folded), "", certainty, reason, "labels")
+    said = [re.sub(rf"(?i){re.escape(title)}: (\w)", lambda match: match[1].upper(), own, count=1)  # it is above
+            for own in map(context.said, found[:4])]  # fmt: skip
+    return Section(title, (*([Text.of(*said)] if found else []), *folded), "", certainty, reason, "labels")
 
 
 def better(context: ReportContext) -> Section | None:
