@@ -210,21 +210,34 @@ def _encoder(entry: Entry[Any], level: str = "##") -> str:
 
 def similarities() -> str:
     """One section per φ."""
-    return "\n\n".join([SIMILARITIES_INTRO, *(_similarity(entry) for entry in registered()["similarities.md"])]) + "\n"
+    entries = registered()["similarities.md"]
+    shared = shared_rows(map(_similarity_rows, entries), 2)
+    shared.pop("source", None)  # what stands behind the colon: another thing for each φ
+    table = "\n".join(["| option of several similarities | |", "|---|---|", *shared.values()])
+    return "\n\n".join([SIMILARITIES_INTRO, table, *(_similarity(entry, shared) for entry in entries)]) + "\n"
 
 
-def _similarity(entry: Entry[Any]) -> str:
-    text, described = split_parameters(entry.value)
-    table = "\n".join(
-        ["| option | |", "|---|---|", *(f"| `{name}` | {cell(meaning)} |" for name, meaning in described.items())]
-    )
+def _similarity_rows(entry: Entry[Any]) -> dict[str, str]:
+    return {name: f"| `{name}` | {cell(text)} |" for name, text in split_parameters(entry.value)[1].items()}
+
+
+def _similarity(entry: Entry[Any], shared: Mapping[str, str]) -> str:
+    rows = _similarity_rows(entry)
+    special = [row for name, row in rows.items() if row != shared.get(name)]
+    common = [f"`{name}`" for name, row in rows.items() if row == shared.get(name)]
     extra = entry.details.get("extra")
     facts = [
+        f"Options, as above: {', '.join(common)}" if common else "",
         f"Example: `{entry.details.get('example', entry.name)}`",
         f"`pip install 'crosslens[{extra}]'`" if extra else "",
     ]
-    example = "; ".join(fact for fact in facts if fact)
-    return "\n\n".join(part for part in (f"## {entry.name}", text, table if described else "", example) if part)
+    parts = [
+        f"## {entry.name}",
+        split_parameters(entry.value)[0],
+        "\n".join(["| option | |", "|---|---|", *special]) if special else "",
+        "; ".join(fact for fact in facts if fact),
+    ]
+    return "\n\n".join(part for part in parts if part)
 
 
 def image_perturbations() -> str:
