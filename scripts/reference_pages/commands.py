@@ -35,6 +35,8 @@ _HELP = (
 )
 _SHARED = 2
 """From how many commands on an option that is the same in all of them is described once, above the commands."""
+_USUAL = 0.9
+"""Beyond this share of the commands an option is one of every command, and those without it say so."""
 _HEAD = ("| | |", "|---|---|")
 
 
@@ -45,13 +47,15 @@ def command_line() -> str:
     shared = {name: row for name, row in shared_rows(described.values(), _SHARED).items() if name.startswith("-")}
     groups = {row: group for path, command in commands() for row, group in _groups(command, described[path]).items()}
     names = [name for name, row in uses if shared.get(name) == row]
-    by_group = {group: [name for name in names if groups[shared[name]] == group] for group in GROUPS}
+    usual = [name for name in names if uses[name, shared[name]] > _USUAL * len(described)]
+    others = [name for name in names if name not in usual]
+    by_group = {group: [name for name in others if groups[shared[name]] == group] for group in GROUPS}
     long = [(described[path], _most_used(command)) for path, command in commands() if command.is_long]
     always = {
         name for name in names if all(name in most_used for rows, most_used in long if rows.get(name) == shared[name])
     }
     parts = ["# Command line", cleaned(_app().help or ""), _HELP, _REPEATED]
-    parts += ["## Options of many commands", "Described here once; each command lists below its table which it has."]
+    parts += ["## Options of many commands", _described_once(usual)]
     rows = {(_bold if name in always else str)(shared[name]): groups[shared[name]] for name in names}
     parts.append(_table(rows, rows))
     for path, command in commands():
@@ -59,9 +63,19 @@ def command_line() -> str:
         most_used = _most_used(command) if command.is_long else set()
         alone = {name: row for name, row in described[path].items() if name not in common}
         parts.append(_command(path, command, alone, most_used))
-        if common:
-            parts.append(f"Also [shared](#options-of-many-commands): {_listed(common, by_group, most_used - always)}.")
+        listed = _listed(common - set(usual), by_group, most_used - always)
+        if absent := ", ".join(f"`{name}`" for name in usual if name not in described[path]):
+            listed += f"{', but ' if listed else ''}not {absent}"
+        if listed:
+            parts.append(f"Also [shared](#options-of-many-commands): {listed}.")
     return "\n\n".join(parts) + "\n"
+
+
+def _described_once(usual: list[str]) -> str:
+    names = ", ".join(f"`{name}`" for name in usual)
+    return (
+        f"Described here once. Commands have {names}, unless they say otherwise, and what they list below their table."
+    )
 
 
 def commands() -> Iterator[tuple[str, Any]]:
