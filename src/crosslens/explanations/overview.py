@@ -383,8 +383,8 @@ def confusion_bars(overview: Overview) -> Folded | None:
         )
         asked, shown = (synset_label(row[side], overview.names) for side in ("expected", "shown"))
         bars.append(PairedBar(
-            asked, (row["count"], of - row["count"]), changed=(asked, shown), details=(listed,),
-            addresses=(f"#{listed.target}", ""),
+            asked, (row["count"], of - row["count"]), about=f"{row['count']:,} of {of:,} misses",
+            changed=(asked, shown), details=(listed,), addresses=(f"#{listed.target}", ""),
             pictures=tuple(behind[0][side] for side in ("ground_truth", "retrieved") if behind),
         ))  # fmt: skip
     chart = PairedBars(

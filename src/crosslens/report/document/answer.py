@@ -322,8 +322,8 @@ def _how_good(context: ReportContext) -> AnsweredQuestion | None:
     return AnsweredQuestion("How good is it?", text, certainty, reason, "#groups", "By group ↓")
 
 
-def _which(context: ReportContext) -> AnsweredQuestion | None:
-    findings = [finding for finding in context.findings if finding.stage == "comparison"]
+def _which(context: ReportContext) -> AnsweredQuestion:
+    findings = _at(context, ("comparison",))
     if findings:
         return _answer(context, "Which is better?", findings, "#better", "The comparisons ↓")
     text = "Open: no difference was shown, and none was ruled out."
@@ -335,75 +335,67 @@ def _which(context: ReportContext) -> AnsweredQuestion | None:
     return AnsweredQuestion("Which is better?", text, "open", OPEN_REASON, "#better", "The comparisons ↓")
 
 
-def _where(context: ReportContext) -> AnsweredQuestion | None:
-    stages = ("soundness", *stages_that_answer("failures"))
-    findings = [finding for finding in context.findings if finding.stage in stages]
-    question = "Where does it fail?" if context.shape in ("single", "galleries") else "Where do they fail?"
-    if findings:
-        return _answer(context, question, findings, "#groups", "Groups ↓")
-    if all(metric is None or run[metric].mean == 1 == facts_of(metric).higher_is_better
-           for run in context.inputs.runs.values() for metric in [context.headline(run)]):  # fmt: skip
-        return AnsweredQuestion(question, "Nowhere: no query is missed.", "settled", "All queries were counted.")
-    if not context.was_looked_at("groups"):
-        return _not_looked(question, context, ("groups",))
-    text = "Nowhere in particular: no group of queries was shown to be worse than the rest."
-    return AnsweredQuestion(question, text, "open", _SILENT, "#groups", "Groups ↓")
-
-
 _SILENT = "A test that finds nothing does not show that nothing is there: what it could have noticed is below."
 
 
-def _reading(context: ReportContext) -> AnsweredQuestion | None:
+def _where(context: ReportContext) -> AnsweredQuestion:
+    question = "Where does it fail?" if context.shape in ("single", "galleries") else "Where do they fail?"
+    findings = _at(context, ("soundness", *stages_that_answer("failures")))
+    metrics = [(run, context.headline(run)) for run in context.inputs.runs.values()]
+    if not findings and all(
+        metric is None or (facts_of(metric).higher_is_better and run[metric].mean == 1) for run, metric in metrics
+    ):
+        return AnsweredQuestion(question, "Nowhere: no query is missed.", "settled", "All queries were counted.")
+    text = "Nowhere in particular: no group of queries was shown to be worse than the rest."
+    return _answer(context, question, findings, "#groups", "Groups ↓", text, ("groups",))
+
+
+def _reading(context: ReportContext) -> AnsweredQuestion:
     question = "What does it not read?" if context.shape in ("single", "galleries") else "What do they not read?"
-    stages = stages_that_answer("reading")
-    findings = [finding for finding in context.findings if finding.stage in (*stages, "twins")]
-    if findings:
-        target = ("#twins", "The pairs ↓") if findings[0].stage == "twins" else ("#reading", "What was changed ↓")
-        return _answer(context, question, findings, *target)
-    costs = context.costs()
+    stages, costs = stages_that_answer("reading"), context.costs()
+    findings = _at(context, (*stages, "twins"))
+    text = "Nothing of what was tried was shown to go unread."
     if costs:
-        ends = [costs[0], *([costs[-1]] if len(costs) > 1 else [])]
+        ends = costs[:1] + costs[1:][-1:]
         said = listed([f"{row.name} {_cost(row.figure)}" for row in ends])
         where = f" on {context.short(context.ordered[-1])}" if len(context.inputs.runs) > 1 else ""
         text = f"Nothing was shown to go unread. Changed in every caption{where}: {said}."
-        return AnsweredQuestion(question, text, "open", _SILENT, "#reading", "Changes ↓")
-    if any(map(context.was_looked_at, stages)):
-        text = "Nothing of what was tried was shown to go unread."
-        return AnsweredQuestion(question, text, "open", _SILENT, "#reading", "What was tried ↓")
-    return _not_looked(question, context, stages)
+    pairs = bool(findings) and findings[0].stage == "twins"
+    target = ("#twins", "The pairs ↓") if pairs else ("#reading", "What was changed ↓")
+    return _answer(context, question, findings, *target, text, stages)
 
 
 def _cost(figure: Figure) -> str:
-    """``costs 8 points [5, 11]``; of one that may cost nothing, that."""
+    """``cost 8 points [5, 11]``; of one that may cost nothing, that."""
     points = replace(figure, digits=0, signed=False)
     return f"cost {points} points" if figure.low > 0 else f"cost nothing that can be told ({points} points)"
 
 
-def _labels(context: ReportContext) -> AnsweredQuestion | None:
-    question = "Can the labels be trusted?"
-    stages = stages_that_answer("labels")
-    findings = [finding for finding in context.findings if finding.stage in stages]
-    if findings:
-        return _answer(context, question, findings, "#labels", "Labels ↓")
-    if any(map(context.was_looked_at, stages)):
-        twice = [name for name, looked in (
-            ("no caption", context.was_looked_at("label-quality")),
-            ("no picture", context.was_looked_at("label-quality") and bool(context.inputs.pictures)),
-        ) if looked]  # fmt: skip
-        text = f"Nothing speaks against them{f': {listed(twice)} was found twice' if twice else ''}."
-        return AnsweredQuestion(question, text, "open", f"{_SILENT} No person has judged them.", "#labels", "Labels ↓")
-    return _not_looked(question, context, stages)
+def _labels(context: ReportContext) -> AnsweredQuestion:
+    stages, twice = stages_that_answer("labels"), ""
+    if context.was_looked_at("label-quality"):
+        twice = f": no caption {'and no picture ' if context.inputs.pictures else ''}was found twice"
+    answer = _answer(
+        context, "Can the labels be trusted?", _at(context, stages), "#labels", "Labels ↓",
+        f"Nothing speaks against them{twice}.", stages,
+    )  # fmt: skip
+    return replace(answer, reason=f"{_SILENT} No person has judged them.") if answer.reason == _SILENT else answer
 
 
-def _not_looked(question: str, context: ReportContext, stages: Sequence[str]) -> AnsweredQuestion:
-    reason = context.why_not(stages)
-    return AnsweredQuestion(question, f"{_NOT_LOOKED}{f': {reason}' if reason else ''}.", "open", OPEN_REASON)
+def _at(context: ReportContext, stages: Sequence[str]) -> list[Finding]:
+    return [finding for finding in context.findings if finding.stage in stages]
 
 
 def _answer(
-    context: ReportContext, question: str, findings: Sequence[Finding], target: str, link: str
-) -> AnsweredQuestion:
-    """The first finding, and how many more there are; as sure as it is."""
+    context: ReportContext, question: str, findings: Sequence[Finding], target: str, link: str, nothing: str = "",
+    stages: Sequence[str] = (),
+) -> AnsweredQuestion:  # fmt: skip
+    """The first finding, as sure as it is; ``nothing`` where these stages found none; else that nobody looked."""
+    if not findings:
+        if any(map(context.was_looked_at, stages)):
+            return AnsweredQuestion(question, nothing, "open", _SILENT, target, link)
+        why = context.why_not(stages)
+        return AnsweredQuestion(question, f"{_NOT_LOOKED}{f': {why}' if why else ''}.", "open", OPEN_REASON)
     first = findings[0]
     said = [context.said(first)]
     said += [  # the next finding of another kind that is as sure

@@ -16,7 +16,7 @@ from crosslens.analyze import label_groups, makes_groups
 from crosslens.audits import findings_of_runs
 from crosslens.comparisons import CAPTION_LENGTH, Comparison, compare, grouping_columns
 from crosslens.core import CrosslensError, Finding, Interval, Intervals
-from crosslens.explanations import first_relevant, listed, query_outcomes, ranking_of
+from crosslens.explanations import listed, query_outcomes, ranking_of
 from crosslens.metrics import dataset_name, facts_of, unit_of
 from crosslens.pipeline import over_queries
 from crosslens.report.inputs import ReportInputs
@@ -171,14 +171,6 @@ class ReportContext:
         wanted = [f"{self.direction}/{metric}" for metric in _HEADLINES]
         shares = [name for name in own if unit_of(name) == "share"]
         return next((name for name in (*wanted, *shares, *own) if name in own), None)
-
-    def first_ranks(self, run: Run) -> np.ndarray[tuple[int], np.dtype[np.int64]] | None:
-        """The rank of the first relevant item of every query that has one; −1 where a given list ends before it."""
-        ranking = run.rankings.get(self.direction)
-        if ranking is None:
-            return None
-        best, ranks = first_relevant(ranking)
-        return np.asarray(ranks[best >= 0], np.int64)
 
     def outcomes(self, name: str) -> pl.DataFrame | None:
         """What every query of a run retrieved; None without a dataset, or with another one."""

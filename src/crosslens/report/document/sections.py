@@ -39,6 +39,7 @@ from crosslens.core import (
     Text,
     Tone,
 )
+from crosslens.explanations import first_relevant
 from crosslens.metrics import facts_of, format_count, metric_figure, spec_of, unit_of, unit_sentence
 from crosslens.pipeline import DEFINITIONS, gallery_curve, run_facts, value_figure
 from crosslens.report.document.bars import detailed_run, has_bars, stored_bars
@@ -376,8 +377,10 @@ def _recalls(runs: Mapping[str, Run], context: ReportContext) -> Iterator[Part]:
 
 def _gallery(context: ReportContext, runs: Mapping[str, Run]) -> Iterator[Part]:
     """Hit@k against k, and Hit@1 if the gallery held only some of the items, from the ranks that a run keeps."""
-    ranks = {name: own for name, run in runs.items() if (own := context.first_ranks(run)) is not None and len(own)}
-    rankings = {name: runs[name].rankings[context.direction] for name in ranks}
+    asked = context.direction
+    rankings = {name: run.rankings[asked] for name, run in runs.items() if asked in run.rankings}
+    firsts = {name: first_relevant(ranking) for name, ranking in rankings.items()}
+    ranks = {name: found[best >= 0] for name, (best, found) in firsts.items() if (best >= 0).any()}
     charts: list[Chart] = []
     cutoffs = [k for k in _CUTOFFS if any(k <= len(ranking.item_ids) for ranking in rankings.values())]
     if len(cutoffs) > 1:

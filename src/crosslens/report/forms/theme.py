@@ -226,7 +226,8 @@ mark.no { border-color: var(--bad); color: var(--bad); }
 .chip small { opacity: 0.8; }
 .fold { border-top: 1px solid var(--line); padding: 8px 0; margin: 0; }
 .fold > summary { font-weight: 600; font-size: 15px; color: var(--ink); }
-.fold > summary small { font-weight: 400; color: var(--soft); } .evidence ul { columns: 22rem; font-size: 13px; }
+.fold > summary small { font-weight: 400; color: var(--soft); }
+.evidence ul { columns: 22rem; font-size: 13px; scroll-margin-top: 40px; }
 @media screen and (max-width: 700px) {
   .beside { grid-template-columns: minmax(0, 1fr); }
   .answers > div { grid-template-columns: minmax(0, 1fr) max-content; }
