@@ -7,6 +7,7 @@ from dataclasses import replace
 from html import escape, unescape
 
 import numpy as np
+import polars as pl
 import pytest
 
 import crosslens as cl
@@ -25,7 +26,7 @@ from crosslens.core import (
     flat,
 )
 from crosslens.report import Report, ReportInputs, report_inputs
-from crosslens.report.document.context import ReportContext
+from crosslens.report.document.context import ReportContext, binned, common_edges
 from crosslens.report.document.sections import groups, hit_rate, numbers
 
 from .conftest import COLOURS, IMAGES, NASTY, PER_IMAGE, Drawn, Study
@@ -273,6 +274,15 @@ def test_figures_open_the_queries_that_they_count_as_missed(study: Study, inputs
     assert all(f'id="{escape(address[1:])}"' in report.page for address in addresses.values() if address)
     beyond = sum(rank > 5 for rank in slow_ranks(study, first))
     assert f"Hit@5, {first}: {beyond} of {IMAGES * PER_IMAGE} missed" in plain(report.page)
+
+
+def test_bins_of_whole_numbers_are_whole() -> None:
+    lengths = pl.Series("length", [None, *range(3, 41)])
+    edges = common_edges([lengths])
+    assert edges is not None
+    names = binned(lengths, edges)
+    assert names[0] is None
+    assert names.drop_nulls().unique(maintain_order=True).to_list() == ["3 to 12", "13 to 21", "22 to 30", "31 to 40"]
 
 
 # Stages

@@ -270,5 +270,7 @@ def binned(numbers: pl.Series, edges: Sequence[float]) -> pl.Series:
     for low, high in pairwise(edges):
         end = high - 1 if numbers.dtype.is_integer() and high < edges[-1] else high
         names.append(f"{low:g} to {end:g}" if end > low else f"{low:g}")
-    values = numbers.cast(pl.Float64).fill_nan(None)
-    return values.cut(list(edges[1:-1]), labels=names, left_closed=True).cast(pl.String)
+    values = numbers.cast(pl.Float64).fill_null(np.nan).to_numpy()
+    bins = np.searchsorted(edges[1:-1], values, side="right").tolist()
+    labels = [None if missing else names[row] for row, missing in zip(bins, np.isnan(values), strict=True)]
+    return pl.Series(numbers.name, labels, dtype=pl.String)
