@@ -72,8 +72,8 @@ def build_recos(
                 encoding.notify(f"note: {damaged} cannot be read: rewritten from decisions.jsonl")
                 logged = logged or folder.log
             if logged is not None and writer is not None:
-                known = {entry["request"]: tuple(entry["texts"]) for entry in logged.of("answer")}
-                answers = AnswerSource(writer, known=known)
+                texts = {entry["request"]: tuple(entry["texts"]) for entry in logged.of("answer")}
+                answers = AnswerSource(writer, known=texts)
             elif writer is not None and work is not None:  # each generator's answers are kept as they come
                 name = fingerprint("generator", {"name": writer.name, "revision": writer.revision})
                 answers = AnswerSource(Recorded(writer, work.beside(ANSWERS) / name[:12]), progress=progress)

@@ -41,9 +41,8 @@ def print_json(value: Any) -> None:
     sys.stdout.write(printable_json(text) + "\n")
 
 
-def print_note(text: str) -> None:
-    """Print what is not the result on standard error."""
-    print(printable(without_secrets(text)), file=sys.stderr)
+print_note = core.to_stderr
+"""Prints what is not the result."""
 
 
 def confirm_code(code: NamedCode) -> bool:

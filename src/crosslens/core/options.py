@@ -250,9 +250,9 @@ def check_number(name: str, value: Any, annotation: str) -> None:
         raise UsageError(f"{name} is {value!r:.60}", fix=f"{name} must be {noun}", option=name)
     if not -_LARGEST <= value <= _LARGEST:  # NaN, too
         fix = f"{name} must be {noun} of at most {_LARGEST:,}"
-        raise UsageError(f"{name} is {shown(value)}", fix=fix, option=name)
+        raise UsageError(f"{name} is {short_number(value)}", fix=fix, option=name)
 
 
-def shown(number: Any) -> str:
+def short_number(number: Any) -> str:
     """A number for a message; Python does not print one of thousands of digits."""
     return "a number of thousands of digits" if isinstance(number, int) and abs(number) > 10**1000 else str(number)

@@ -550,7 +550,7 @@ class RecordedAnswers:
     def __init__(self, folder: str | Path, model: str) -> None:
         self.folder, self.model = Path(folder), model
 
-    def known(self, messages: Sequence[Message], seed: int) -> str | None:
+    def find(self, messages: Sequence[Message], seed: int) -> str | None:
         """The recorded answer; None where the request was never sent."""
         file = self._file(messages, seed)
         if not file.is_file():
@@ -563,7 +563,7 @@ class RecordedAnswers:
 
     def ask(self, endpoint: Endpoint | None, messages: Sequence[Message], seed: int) -> str:
         """The recorded answer, or else the endpoint's, which is recorded."""
-        answer = self.known(messages, seed)
+        answer = self.find(messages, seed)
         if answer is not None:
             return answer
         if endpoint is None:

@@ -152,11 +152,11 @@ def _connect(address: str | None) -> None:
         return
     address, log = str(address), ""
     try:
-        with _errors_aside() as said:
+        with _errors_aside() as read_log:
             try:
                 ray.init(address=address, **quiet)
             finally:
-                log = said()
+                log = read_log()
     except RuntimeError as error:
         if "ersion mismatch" not in str(error):
             raise _unreachable(address, first_line(error)) from error

@@ -76,7 +76,7 @@ def write_perturbations(
     for name in selected:
         requests[name] = {"kind": "image", "seed": seed}
         if name in of_captions:
-            details, applied = PERTURBATIONS[name].details, _known([name], options)
+            details, applied = PERTURBATIONS[name].details, _accepted([name], options)
             tagged = {"pipeline": pipeline} if details["tags"] else {}
             requests[name] = {"kind": details["level"], "seed": seed, "options": applied, **tagged, "drawing": _DRAWING}
     check_options([PERTURBATIONS[name] for name in of_captions], options)
@@ -91,7 +91,7 @@ def write_perturbations(
         summary = _prepare(work.new, folder, existing(), requests)
         missing = [name for name in of_captions if name not in summary]
         based = _with_absolute_paths(dataset, image_folder)
-        texts = perturb_each(missing, dataset, pipeline=pipeline, **common, **_known(missing, options))
+        texts = perturb_each(missing, dataset, pipeline=pipeline, **common, **_accepted(missing, options))
 
         def changed() -> Iterator[tuple[str, Dataset, dict[str, Any]]]:
             for name, results in texts:
@@ -175,7 +175,7 @@ def read_perturbed(dataset: Dataset) -> tuple[Perturbed, ...]:
     return tuple(results)
 
 
-def _known(names: Sequence[str], options: Mapping[str, Any]) -> dict[str, Any]:
+def _accepted(names: Sequence[str], options: Mapping[str, Any]) -> dict[str, Any]:
     accepted = {option for name in names for option in options_of(PERTURBATIONS[name])}
     return {key: value for key, value in options.items() if key in accepted}
 

@@ -135,7 +135,7 @@ def calibrate_panel(
     panel: Sequence[ModelScores],
     calibration: Sequence[str] = (),
     *,
-    known: Mapping[str, Calibration] | None = None,
+    stored: Mapping[str, Calibration] | None = None,
     dataset: Dataset | None = None,
     settings: Mapping[str, Any] | None = None,
     **reading_runs: Unpack[PanelKeywords],
@@ -144,11 +144,11 @@ def calibrate_panel(
 
     ``calibration`` are the same models' runs over a calibration set, matched by the name of the folder or the model, or
     ``NAME=SOURCE``, where a source is a run folder, a score matrix over ``dataset``, or a number; ``self`` takes the
-    panel's own dataset. ``known`` are thresholds from a file, for models that ``calibration`` does not name.
+    panel's own dataset. ``stored`` are thresholds from a file, for models that ``calibration`` does not name.
     ``settings`` are those of :func:`crosslens.analyze.calibrate`, and there are the keywords of :func:`read_panel`.
     """
     names = [member.name for member in panel]
-    thresholds = {name: (known or {})[name] for name in names if name in (known or {})}
+    thresholds = {name: (stored or {})[name] for name in names if name in (stored or {})}
     sources = []
     for word in calibration:
         name, source = parse_source(word)

@@ -42,7 +42,7 @@ class _Policy:
     trust_code: TrustCode = False
     allow_hosts: frozenset[str] = frozenset()
     origin: str | None = None
-    given: tuple[str, ...] = ()
+    addresses: tuple[str, ...] = ()
     fetches: bool = True
 
 
@@ -83,7 +83,7 @@ def named_by(origin: str | Path | None) -> AbstractContextManager[None]:
 
 def giving(*addresses: str | None) -> AbstractContextManager[None]:
     """Inside, these addresses are the caller's own, also where a file names them that was written meanwhile."""
-    return _policy(given=tuple(address for address in addresses if is_remote(address)))
+    return _policy(addresses=tuple(address for address in addresses if is_remote(address)))
 
 
 def fetching_nothing() -> AbstractContextManager[None]:
@@ -135,7 +135,7 @@ def require_address(address: str, *, local: bool = False) -> frozenset[str] | No
         mode = "offline mode" if policy.fetches else "the server"
         fix = "copy it to this machine, and name the copy"
         raise UsageError(f"{address} is not opened: {mode} opens no connection", fix=fix, code="offline")
-    if address in policy.given or (policy.origin is None if _words is None else _is_typed(address, _words)):
+    if address in policy.addresses or (policy.origin is None if _words is None else _is_typed(address, _words)):
         return None
     if host in policy.allow_hosts:
         return policy.allow_hosts
@@ -150,7 +150,7 @@ def require_address(address: str, *, local: bool = False) -> frozenset[str] | No
 def whole_address(address: str) -> str:
     """An address with the parts that :func:`without_secrets` hides, where the user has given it; else as it is."""
     typed_addresses = (word[begin.start() :] for word in _words or () if (begin := ADDRESS.search(word)))
-    addresses = [*_POLICY.get().given, *typed_addresses] if is_hidden(address) else []
+    addresses = [*_POLICY.get().addresses, *typed_addresses] if is_hidden(address) else []
     return next((whole for whole in addresses if without_secrets(whole) == address), address)
 
 

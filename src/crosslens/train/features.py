@@ -162,7 +162,8 @@ class TrainingData:
         for name, split in vars(self).items():
             if split.features.shapes != self.train.features.shapes:
                 raise InputError(
-                    f"features of shape {_written(split)} in {name} and {_written(self.train)} in train",
+                    f"features of shape {shapes_text(split.features.shapes)} in {name} and "
+                    f"{shapes_text(self.train.features.shapes)} in train",
                     expected="features of one model in all splits",
                 )
             if split.encoder != self.train.encoder:
@@ -181,8 +182,9 @@ class TrainingData:
         })  # fmt: skip
 
 
-def _written(split: Split) -> str:
-    return " and ".join(str(shape) for shape in split.features.shapes.values())
+def shapes_text(shapes: Mapping[str, tuple[int, ...]]) -> str:
+    """The shapes of an image's features, as errors say them."""
+    return " and ".join(map(str, shapes.values()))
 
 
 FEATURE_SETS: Registry[Callable[..., TrainingData]] = Registry(

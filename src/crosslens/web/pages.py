@@ -109,7 +109,7 @@ def add_pages(app: FastAPI, services: Services) -> None:
         return FileResponse(file, media_type=_MEDIA[file.suffix], headers={"Cache-Control": cache_control(hashed)})
 
     @app.exception_handler(CrosslensError)
-    def known(request: Request, error: CrosslensError) -> Response:
+    def failure(request: Request, error: CrosslensError) -> Response:
         # The file is left out: who reads the page need not know where things are on this computer.
         row = f"row {error.row}: " if isinstance(error, InputError) and error.row is not None else ""
         return answer(request, status_of(error), printable(row + error.problem), error.fix)

@@ -70,11 +70,11 @@ def build_imp(
                 candidates, sampling = stored_candidates, stored.log
             else:
                 candidates, sampling = stages.run(None if work is None else work.beside(STAGES))
-            kept, annotators = candidates.kept, stages.settings.annotators
+            captions, annotators = candidates.kept, stages.settings.annotators
             if asked.repeat is not None:
-                people = PeoplesVerdicts.of_log(asked.repeat.of("annotated"), kept, annotators)
+                people = PeoplesVerdicts.of_log(asked.repeat.of("annotated"), captions, annotators)
             else:
-                people = read_verdicts(asked.annotations or (stored.sheets if stored else ()), kept, annotators)
+                people = read_verdicts(asked.annotations or (stored.sheets if stored else ()), captions, annotators)
             imp = build.begin(candidates, sampling, people)
             key = imp.log.head["key"]
             if folder is not None and isinstance(sampling, DecisionLog) and folder.finished(key):

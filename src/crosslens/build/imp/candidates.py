@@ -145,7 +145,7 @@ class ImpSources:
         return readable, _flat(np.asarray(encoded.images.vectors)), encoded.skipped
 
 
-def _about(dataset: Dataset) -> dict[str, Any]:
+def _facts_of(dataset: Dataset) -> dict[str, Any]:
     return {"name": dataset.name, "fingerprint": dataset.fingerprint, "images": len(dataset.image_ids)}
 
 
@@ -324,13 +324,13 @@ class CandidateStages:
             "settings": asdict(self.settings),
             "cleaning": asdict(asked.cleaning),
             "skip_bad": sources.options.skip_bad,
-            "images": _about(sources.images),
-            "pool": {**_about(sources.pool), "captions": sources.pool.captions.height},
+            "images": _facts_of(sources.images),
+            "pool": {**_facts_of(sources.pool), "captions": sources.pool.captions.height},
             "encoder": None if sources.encoder is None else sources.identity(sources.encoder),
             "image_vectors": None if image_vectors is None else image_vectors.fingerprint,
             "pool_vectors": None if pool_vectors is None else pool_vectors.fingerprint,
             # Not named where there are none, so that earlier builds keep their key.
-            **({} if titles is None else {"titles": {**_about(titles), "captions": titles.captions.height}}),
+            **({} if titles is None else {"titles": {**_facts_of(titles), "captions": titles.captions.height}}),
         }
 
     def run(self, folder: Path | None) -> tuple[Candidates, Tables]:

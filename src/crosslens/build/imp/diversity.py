@@ -80,8 +80,8 @@ class CaptionMap(Presented):
     def as_dict(self) -> dict[str, Any]:
         columns = self.texts, self.points.tolist(), self.clusters.tolist(), self.chosen.tolist()
         captions = [
-            {"text": text, "point": point, "cluster": cluster + 1, "chosen": chosen}
-            for text, point, cluster, chosen in zip(*columns, strict=True)
+            {"text": text, "point": point, "cluster": cluster + 1, "chosen": selected}
+            for text, point, cluster, selected in zip(*columns, strict=True)
         ]
         return {"image": self.image, "diverse": self.diverse, "captions": captions}
 

@@ -155,7 +155,7 @@ def discriminability(
                 counts = f"{flag} is given {len(files)} times for {len(loaded)} datasets"
                 raise UsageError(counts, fix="name a file for each dataset, in their order")
         pairs = [pipeline.read_both(*sources) for sources in zip(loaded, images, captions, strict=True)]
-        vectors_of = [{"images": left, "captions": right} for left, right in pairs]
+        vectors_of = [{"images": of_images, "captions": of_captions} for of_images, of_captions in pairs]
     keywords = {"image_text": image_text, **vars(settings), **vars(encoding)}
     with engine.use_engine(execution):
         measured = [

@@ -127,7 +127,7 @@ def difficulty(
     thresholds = pipeline.calibrate_panel(
         panel,
         choice.calibration,
-        known=None if choice.thresholds is None else analyze.read_thresholds(choice.thresholds),
+        stored=None if choice.thresholds is None else analyze.read_thresholds(choice.thresholds),
         dataset=None if words is None else load_dataset_words(words),
         settings=vars(calibration),
         **keywords,

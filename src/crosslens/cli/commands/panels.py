@@ -39,7 +39,7 @@ class SourceOptions(Options, group="Model"):
     scores: tuple[Path, ...] = option((), "A table: image, caption, score; may be repeated.")
 
     @property
-    def given(self) -> bool:
+    def are_named(self) -> bool:
         return bool(self.model or self.pair_model or self.scores)
 
     def cosines(self, pairs: analyze.ImageCaptionPairs, encoding: EncodeOptions) -> dict[str, Any]:
@@ -135,7 +135,7 @@ def categories(
     labels = analyze.Categories.of(difficulty, by)
     loaded = load_runs(runs or [])
     labelled, scores = None, dict[str, Any]()
-    if pairs.rejected or pairs.negatives or models.given:
+    if pairs.rejected or pairs.negatives or models.are_named:
         encoding = encoding_of(encode)
         dataset = source.load_if_given() or dataset_of(loaded)
         labelled = analyze.classification_pairs(

@@ -285,10 +285,10 @@ def sweep_command(
 
 
 def _listed_losses() -> CommandAnswer:
-    named = {name: [dict(entry) for entry in entries] for name, entries in train.named_losses().items()}
-    alone = [entry.name for entry in train.LOSSES if entry.name not in named]
+    losses = {name: [dict(entry) for entry in entries] for name, entries in train.named_losses().items()}
+    alone = [entry.name for entry in train.LOSSES if entry.name not in losses]
     rows = []
-    for name, entries in named.items():
+    for name, entries in losses.items():
         terms = []
         for entry in entries:
             settings = ", ".join(f"{key} {value}" for key, value in entry.items() if key not in ("kind", "weight"))
@@ -298,7 +298,7 @@ def _listed_losses() -> CommandAnswer:
     rows += [(name, f"{name}, with its default settings") for name in alone]
     rows.append(("recipe", "the losses of the recipe"))
     return CommandAnswer(
-        "Losses", (FactList(tuple(rows)),), {"losses": named | {name: [{"kind": name}] for name in alone}}
+        "Losses", (FactList(tuple(rows)),), {"losses": losses | {name: [{"kind": name}] for name in alone}}
     )
 
 

@@ -455,8 +455,8 @@ class GroupedComparison(Presented):
                 for group, result in results
             )
             header = (self.column, "runs", *("queries",) * counts, "1st", "2nd", "difference", "p")
-            named = () if name is str else (letter_sentence(letters),)
-            return Table(header, rows, "ll" + "r" * counts + "rrlr", notes=(*named, *notes), names=2)
+            legend = () if name is str else (letter_sentence(letters),)
+            return Table(header, rows, "ll" + "r" * counts + "rrlr", notes=(*legend, *notes), names=2)
 
         shortest = table(letters.__getitem__, counts=False)
         yield Section("", (replace(table(str), narrow=replace(table(letters.__getitem__), narrow=shortest)),))

@@ -176,19 +176,19 @@ def _bar(perturbation: str, rows: list[Values], ranking: Ranking) -> PairedBar:
         return QueryCard(name, row["text"], sides, (f"As written it finds it: “{row['original']}”",), facts)
 
     lists = []
-    for kind, (words, _), own in zip(("lost", "gained"), _LEVELS[1:3], (lost, gained), strict=True):
-        more = f", the first {_MOST_LISTED}" if len(own) > _MOST_LISTED else ""
-        entries = tuple((row["query"], f"“{row['original']}” → “{row['text']}”") for row in own[:_MOST_LISTED])
+    for kind, (words, _), part in zip(("lost", "gained"), _LEVELS[1:3], (lost, gained), strict=True):
+        more = f", the first {_MOST_LISTED}" if len(part) > _MOST_LISTED else ""
+        entries = tuple((row["query"], f"“{row['original']}” → “{row['text']}”") for row in part[:_MOST_LISTED])
         lists.append(EvidenceList(
-            _target(kind, perturbation), f"{format_count(len(own), 'caption')}: {words}{more}", entries
+            _target(kind, perturbation), f"{format_count(len(part), 'caption')}: {words}{more}", entries
         ))  # fmt: skip
-    addresses = tuple(f"#{own.target}" if own.entries else "" for own in lists)
+    addresses = tuple(f"#{part.target}" if part.entries else "" for part in lists)
     shortest = min(lost or rows, key=lambda row: (row["original"] == row["text"], len(row["original"]), row["query"]))
     cards = tuple(map(card, lost[:_MOST_CARDS]))
     return PairedBar(
         phrase_of(perturbation), tuple(map(len, outcomes.values())),
         about=f"“{shortest['original']}” → “{shortest['text']}”", pictures=pictures(shortest) if lost else (),
-        details=(*([QueryCards(cards)] if cards else []), *(own for own in lists if own.entries)),
+        details=(*([QueryCards(cards)] if cards else []), *(part for part in lists if part.entries)),
         addresses=("", *addresses, ""),
     )  # fmt: skip
 

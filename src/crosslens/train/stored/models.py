@@ -29,7 +29,7 @@ from crosslens.engine import Progress, shown_progress
 from crosslens.storage import HEADER_FILE, Array, fingerprint, named_by
 from crosslens.train.captions import CaptionSource
 from crosslens.train.evaluation import divide, score_features
-from crosslens.train.features import EMBEDDINGS, ImageFeatures, load_features
+from crosslens.train.features import EMBEDDINGS, ImageFeatures, load_features, shapes_text
 from crosslens.train.models.protocol import MODELS, ImageBatch, InputShape
 from crosslens.train.stored.model_folder import LoadedModel, load_model
 from crosslens.values import Embeddings, match_ids
@@ -88,8 +88,8 @@ class FeatureFolder:
         for ids, features in parts:
             if features.shapes != expected:
                 raise InputError(
-                    f"features of shape {_written(features.shapes)}", file=self.folder,
-                    expected=f"{_written(expected)}, as {self.model} was trained on",
+                    f"features of shape {shapes_text(features.shapes)}", file=self.folder,
+                    expected=f"{shapes_text(expected)}, as {self.model} was trained on",
                     fix="name the folder with the features of the same model",
                 )  # fmt: skip
             for row, image in enumerate(ids):
@@ -105,10 +105,6 @@ class FeatureFolder:
 def input_shapes(shape: InputShape) -> dict[str, tuple[int, ...]]:
     """The shapes of one image's features, by name, in the order in which they are kept."""
     return {name: size for name, size in (("vectors", (shape.vector,)), ("regions", shape.regions)) if any(size)}
-
-
-def _written(shapes: Mapping[str, tuple[int, ...]]) -> str:
-    return " and ".join(str(shape) for shape in shapes.values())
 
 
 class PixelReader(Encoder):
@@ -214,29 +210,29 @@ class TrainedModel:
             self.revision = fingerprint("mean", dict(zip("ab", both, strict=True))) if all(both) else ""
 
     def _pixel_reader(
-        self, loaded: LoadedModel, folder: Path, named: Mapping[str, str], options: EncodeOptions
+        self, loaded: LoadedModel, folder: Path, queried: Mapping[str, str], options: EncodeOptions
     ) -> Encoder | None:
         """What reads pictures for the model, or makes the embeddings that it was trained on; None where features are
         looked up.
         """
         if self._pretrained is not None and self.shape.pictures:
-            if "features" in named:
-                fix = f"leave ?features={named['features']} out, and name the folder of the pictures"
+            if "features" in queried:
+                fix = f"leave ?features={queried['features']} out, and name the folder of the pictures"
                 raise UsageError(f"{self.name} reads pictures, not features", fix=fix)
             if self.has_vectors:
                 return PixelReader(self._pretrained)
             return PictureEncodings(self._pretrained, self.model, self.name, loaded.revision, self.device)
         stored = loaded.card.get("features", {})
-        if "encoder" not in named and ("features" in named or stored.get("layout") != EMBEDDINGS):
+        if "encoder" not in queried and ("features" in queried or stored.get("layout") != EMBEDDINGS):
             return None
         made_by, _, revision = str(stored.get("encoder", "")).partition("@")
         name = str(stored.get("options", {}).get("encoder") or made_by)
-        if not name and "encoder" not in named:
+        if not name and "encoder" not in queried:
             raise InputError(
                 "the card does not say which encoder made the features", file=folder / HEADER_FILE,
                 fix="name it, path:MODEL?encoder=KIND:SOURCE, or name features: path:MODEL?features=FOLDER",
             )  # fmt: skip
-        encoder = load_encoder(named.get("encoder", name), options)
+        encoder = load_encoder(queried.get("encoder", name), options)
         require_modality(encoder, IMAGES)
         _require_revision(encoder, revision, folder)
         return encoder

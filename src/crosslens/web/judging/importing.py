@@ -377,11 +377,11 @@ def import_answers(database: Database, project: int, rows: Sequence[AnswerRow], 
         alike: dict[tuple[object, ...], dict[str, int]] = {}
         for stored_item in items(session, project):
             name = str(stored_item.content.about.get(EXPORTED_AS, stored_item.id))
-            alike.setdefault(_shown(stored_item), {})[name] = stored_item.id
+            alike.setdefault(_exported_view(stored_item), {})[name] = stored_item.id
         numbers: dict[str, int] = {}
         for by_name in (True, False):
             for name, new_item in new.items():
-                candidates = alike.get(_shown(new_item), {})
+                candidates = alike.get(_exported_view(new_item), {})
                 if name not in numbers and candidates and (name in candidates or not by_name):
                     numbers[name] = candidates.pop(name if by_name else next(iter(candidates)))
         fresh = {name: item for name, item in new.items() if name not in numbers}
@@ -439,9 +439,9 @@ def _items_of_answers(rows: Sequence[AnswerRow], dataset: Dataset) -> dict[str, 
     )
 
 
-def _shown(item: NewItem) -> tuple[object, ...]:
+def _exported_view(item: NewItem) -> tuple[object, ...]:
     """What an export says of what an item shows."""
-    facts, texts = item.content.about, " / ".join(shown.text for shown in item.content.texts)
+    facts, texts = item.content.about, " / ".join(text.text for text in item.content.texts)
     return item.kind, facts.get("image"), facts.get("caption"), texts
 
 

@@ -184,7 +184,7 @@ class ModelJudge:
     def _ask(self, endpoint: Endpoint, messages: Sequence[Message], seed: int) -> str:
         """What the model says, from the record or within the limits of requests."""
         if self.record is not None:
-            recorded = self.record.known(messages, seed)
+            recorded = self.record.find(messages, seed)
             if recorded is not None or self.replay_only:
                 return recorded if recorded is not None else self.record.ask(None, messages, seed)
         with self._lock:

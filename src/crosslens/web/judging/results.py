@@ -262,9 +262,9 @@ def _facts(results: ProjectResults) -> Iterator[tuple[str, str]]:
     mean = draws.estimate(np.array(list(shares.each.values())), bounds=(0, 1))
     yield counted, f"{Figure.percent(mean.mean, *mean.interval, unit=' %')} on average{least}"
     yield "disagreements", f"{len(results.disagreements):,}"
-    right, given = results.known_answers[DISTRACTOR]
-    if given:
-        yield "true negatives", f"{right:,} of {given:,} judgements right ({percent(right / given)} %)"
+    right, count = results.known_answers[DISTRACTOR]
+    if count:
+        yield "true negatives", f"{right:,} of {count:,} judgements right ({percent(right / count)} %)"
     if scores is not None:
         what = "ratings" if results.answers.project.form.rating else "grades of labels"
         yield f"scores ({what})", f"α {write(agreement.ordinal)} (ordinal), {write(scores.alpha)} (interval)"
@@ -601,7 +601,7 @@ class ProjectResults(Presented):
             content["derived_causes"] = self.derived_causes.as_dict()
         content["agreement"] = self.agreement.as_dict() | ({"subsets": self.subsets} if self.subsets else {})
         content["known_answers"] = {
-            kind: {"right": right, "given": given} for kind, (right, given) in self.known_answers.items()
+            kind: {"right": right, "given": count} for kind, (right, count) in self.known_answers.items()
         }
         content["decided"] = Counter(self.decided["by"].to_list())
         tables = {

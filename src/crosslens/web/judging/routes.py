@@ -147,7 +147,7 @@ def _add_invitations(routes: APIRouter, context: JudgingContext) -> None:
             )
         return invited
 
-    def shown(request: Request, token: str, error: CrosslensError | None = None, name: str = "") -> Response:
+    def join_form(request: Request, token: str, error: CrosslensError | None = None, name: str = "") -> Response:
         return _page(request, context, "join", error, invited=invited_to(token), token=token, name=name)
 
     def target(project: int | None) -> str:
@@ -155,7 +155,7 @@ def _add_invitations(routes: APIRouter, context: JudgingContext) -> None:
 
     @routes.get("/join/{token}")
     def join_page(request: Request, token: str) -> Response:
-        return shown(request, token)
+        return join_form(request, token)
 
     @routes.post("/join/{token}")
     def join(request: Request, token: str) -> Response:
@@ -168,7 +168,7 @@ def _add_invitations(routes: APIRouter, context: JudgingContext) -> None:
         try:
             session = await in_turn(partial(accept_with_new_account, context.database, token, name, password))
         except CrosslensError as error:
-            return await run_in_threadpool(shown, request, token, error, name)
+            return await run_in_threadpool(join_form, request, token, error, name)
         return start_session(request, RedirectResponse(target(invited.project), 303), session)
 
 
@@ -198,7 +198,7 @@ def _add_setup(routes: APIRouter, context: JudgingContext) -> None:
 
 
 def _add_reset(routes: APIRouter, context: JudgingContext) -> None:
-    def shown(request: Request, token: str, error: CrosslensError | None = None) -> Response:
+    def reset_form(request: Request, token: str, error: CrosslensError | None = None) -> Response:
         account = reset_account(context.database, token) if context.exists else None
         if account is None:
             raise HTTPException(
@@ -208,15 +208,15 @@ def _add_reset(routes: APIRouter, context: JudgingContext) -> None:
 
     @routes.get("/reset/{token}")
     def reset_page(request: Request, token: str) -> Response:
-        return shown(request, token)
+        return reset_form(request, token)
 
     @routes.post("/reset/{token}")
     async def reset(request: Request, token: str, password: Text = "") -> Response:
-        await run_in_threadpool(shown, request, token)  # before a hash is computed for nothing
+        await run_in_threadpool(reset_form, request, token)  # before a hash is computed for nothing
         try:
             session = await in_turn(partial(reset_password, context.database, token, password))
         except CrosslensError as error:
-            return await run_in_threadpool(shown, request, token, error)
+            return await run_in_threadpool(reset_form, request, token, error)
         return start_session(request, RedirectResponse("/judging", 303), session)
 
 

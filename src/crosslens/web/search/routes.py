@@ -138,7 +138,7 @@ class SearchService:
     services: Services
     worker: EncoderWorker
 
-    def chosen(self, dataset: str, encoder: str) -> tuple[EncoderChoice, Dataset, tuple[Path, ...]]:
+    def inputs_of(self, dataset: str, encoder: str) -> tuple[EncoderChoice, Dataset, tuple[Path, ...]]:
         """The encoder, the dataset, and the folders that may hold its pictures."""
         library, settings = self.services.library, self.services.settings
         choices = {choice.id: choice for choice in encoder_choices(library, settings.models)}
@@ -155,7 +155,7 @@ class SearchService:
         self, dataset: str, encoder: str, among: str, depth: int, text: str | None = None, picture: bytes = b""
     ) -> SearchAnswer:
         """What is nearest to a sentence or to a picture: its file's content, decoded when the encoder is free."""
-        choice, data, folders = self.chosen(dataset, encoder)
+        choice, data, folders = self.inputs_of(dataset, encoder)
         worker, started = self.worker, time.perf_counter()
 
         def rank() -> tuple[Dataset, Sequence[str], list[Hit], list[WordAnswer], list[float]]:
@@ -190,7 +190,7 @@ class SearchService:
 
         A failure is reported once, and tried again when asked for the next time.
         """
-        choice, data, folders = self.chosen(dataset, encoder)
+        choice, data, folders = self.inputs_of(dataset, encoder)
         modality, key = MODALITIES[among], (dataset, encoder, among)
         if self.worker.has(choice, data, modality):
             return JobProgress(DONE)

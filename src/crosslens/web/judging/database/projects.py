@@ -97,9 +97,9 @@ def audit_log(database: Database, project: int | None = None, *, limit: int = 20
         return [
             AuditEntry(
                 row.created, name or f"{COMMAND_LINE} ({row.machine_user})", number, row.action, row.project, of or "",
-                about or "", of_subject, row.detail,
+                subject_name or "", of_subject, row.detail,
             )
-            for row, name, of, about, number, of_subject in session.execute(query)
+            for row, name, of, subject_name, number, of_subject in session.execute(query)
         ]  # fmt: skip
 
 
