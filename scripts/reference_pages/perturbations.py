@@ -16,8 +16,7 @@ INTRO = """# Perturbations of captions
 `--name NAMES` of `crosslens perturb`, `--perturbations NAMES` of `crosslens robustness`, in Python
 `crosslens.perturb(NAME, captions)`. Options go through `--option key=value` or are keyword arguments.
 `crosslens perturb --list` prints this list.
-[How to use them](../how-to/perturb.md#captions). An installed package adds its own through the entry-point group
-`crosslens.perturbations`."""
+[How to use them](../how-to/perturb.md#captions). [Add your own](../how-to/extend.md)."""
 LEVELS = {"word": "words", "sentence": "sentences", "adversarial": "one telling word", "beyond": "beyond the paper"}
 
 

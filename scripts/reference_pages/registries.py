@@ -36,20 +36,17 @@ PROTOCOLS_INTRO = """# Protocols
 
 What `--protocol NAME` sets, on the command line, as `protocol = "NAME"` under `[options]` in a recipe, and as
 `protocol="NAME"` in Python. `crosslens protocols` prints this list.
-[How to use them](../how-to/repeat.md#protocols-of-papers). An installed package adds its own through the
-entry-point group `crosslens.protocols`."""
+[How to use them](../how-to/repeat.md#protocols-of-papers). [Add your own](../how-to/extend.md)."""
 SCORES_INTRO = """# Score functions
 
 How two embeddings are compared: `--score NAME` on the command line, `score=` in Python and in recipes. Options go into
 brackets: `smooth-chamfer[alpha=8]`. Without a name, the kind of the embeddings decides: one vector per item (*single*),
-several (*multi*), or a mean with a variance (*probabilistic*). An installed package adds its own through the
-entry-point group `crosslens.scores`."""
+several (*multi*), or a mean with a variance (*probabilistic*). [Add your own](../how-to/extend.md)."""
 EXPORTS_INTRO = """# Export formats
 
 `crosslens export RUN --to NAME` prints one file. A format with a file per direction writes them into the current
 folder, named after the run's: `clip-b32.i2t.run` and `clip-b32.t2i.run` for `runs/clip-b32`. `-o` names them
-otherwise. A different file of that name is replaced only with `--overwrite`. An installed package adds its own
-through the entry-point group `crosslens.exports`."""
+otherwise. A different file of that name is replaced only with `--overwrite`. [Add your own](../how-to/extend.md)."""
 READERS_INTRO = """# Readers
 
 `--dataset NAME` on the command line and `crosslens.load_dataset(NAME, …)` in Python choose a reader; its options are
@@ -59,16 +56,14 @@ ENCODERS_INTRO = """# Encoders
 
 `--model KIND:SOURCE` on the command line, `crosslens.encode.load_encoder("KIND:SOURCE")` in Python.
 `crosslens encode --list` prints this list. A source is a name on the Hugging Face hub or a path, unless the kind says
-otherwise. [How to use them](../how-to/encode.md). An installed package adds its own through the entry-point group
-`crosslens.encoders`."""
+otherwise. [How to use them](../how-to/encode.md). [Add your own](../how-to/extend.md)."""
 
 
 PAIR_SCORERS_INTRO = """## Pair scorers
 
 `--rerank KIND:SOURCE` on the command line, `crosslens.encode.load_pair_scorer("KIND:SOURCE")` in Python: models that
 look at an image and a text together, and re-rank the top of every list.
-[How to use them](../how-to/encode.md). An installed package adds its own through the entry-point group
-`crosslens.pair_scorers`."""
+[How to use them](../how-to/encode.md). [Add your own](../how-to/extend.md)."""
 
 
 SIMILARITIES_INTRO = """# Similarities
@@ -76,16 +71,15 @@ SIMILARITIES_INTRO = """# Similarities
 φ(G, c), a caption against an image's captions: `--phi NAME` on the command line, the φ of metrics such as `NCS[cider]`,
 `crosslens.relevance_matrix(dataset, NAME)` in Python. What follows a colon is the source; other options go through
 `crosslens.similarity.load_similarity(NAME, option=…)`. `crosslens similarity --list` prints this list.
-[How to use them](../how-to/similarity.md), [which one](../explanation/similarity.md). An installed package adds its own
-through the entry-point group `crosslens.similarities`."""
+[How to use them](../how-to/similarity.md), [which one](../explanation/similarity.md).
+[Add your own](../how-to/extend.md)."""
 
 
 IMAGE_PERTURBATIONS_INTRO = """# Image perturbations
 
 Changes of pictures, each in five severities: `blur@3` is the blur of severity 3, and `blur` means the same.
 [How to use them](../how-to/perturb.md#images), and
-[what each severity costs in dB](../benchmarks.md#strength-of-the-severities). An installed
-package adds its own through the entry-point group `crosslens.image_perturbations`."""
+[what each severity costs in dB](../benchmarks.md#strength-of-the-severities). [Add your own](../how-to/extend.md)."""
 
 
 def registered() -> dict[str, list[Entry[Any]]]:

@@ -29,9 +29,8 @@ What `crosslens train` knows. A recipe is a TOML file with the tables `[data]`, 
 `phi` (the similarity behind adaptive margins; default `cider`), `text_model` (an encoder as `KIND:SOURCE`: frozen with
 `text = "sentence"`, trained further with `text = "encoder"`), `least_count` (how often a word of the vocabulary occurs
 in the training captions; default 4) and `base` (a recipe to build on:
-[how](../how-to/train.md#build-on-another-recipe)). [How to train](../how-to/train.md). Installed packages add losses,
-models and feature sets through the entry-point groups `crosslens.losses`, `crosslens.trainable_models` and
-`crosslens.feature_sets`."""
+[how](../how-to/train.md#build-on-another-recipe)). [How to train](../how-to/train.md).
+[Add your own](../how-to/extend.md)."""
 
 
 RECIPES = """## Recipes
