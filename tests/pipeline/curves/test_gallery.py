@@ -9,7 +9,8 @@ import pytest
 
 import crosslens as cl
 from crosslens.core import InputError, UsageError
-from crosslens.pipeline import GalleryCurves, OrderChange, gallery_curve, parse_sizes, round_sizes
+from crosslens.pipeline import GalleryCurves, OrderChange, gallery_curve, parse_sizes
+from crosslens.pipeline.curves import round_sizes
 from crosslens.values import Run
 from tests.tables import each_row
 
