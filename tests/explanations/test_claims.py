@@ -13,15 +13,7 @@ from hypothesis import given, strategies as st
 from crosslens.explanations import AnnotatedImage, ImageObject
 from crosslens.explanations.explanation import Claim, Sentence
 from crosslens.explanations.mentions import Mention, QueryMentions, Vocabulary, check_mentions
-from crosslens.explanations.sentences import (
-    RANKING,
-    RIGHT,
-    WORDS,
-    Findings,
-    image_findings,
-    mention_findings,
-    sentences,
-)
+from crosslens.explanations.sentences import RANKING, RIGHT, WORDS, QueryFacts, image_facts, mention_facts, sentences
 from crosslens.language import load_wordnet
 
 SYNSETS = {
@@ -38,7 +30,7 @@ NUMBERS = ("zero", "one", "two", "three", "four", "five", "six")
 ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth")
 PREPOSITIONS = {"left": "to left of", "right": "to right of", "above": "above", "below": "under"}
 
-Case = tuple[QueryMentions, AnnotatedImage, AnnotatedImage, Findings, set[str]]
+Case = tuple[QueryMentions, AnnotatedImage, AnnotatedImage, QueryFacts, set[str]]
 
 nouns = st.sampled_from(sorted(SYNSETS))
 corners = st.integers(0, 60)
@@ -94,8 +86,8 @@ def cases(draw: st.DrawFn) -> Case:
     at_least = draw(st.floats(0, 5)) if margin is None and rank != 1 and draw(st.booleans()) else None
     own, others = (check_mentions(query, picture, vocabulary) for picture in pictures)
     checked, home = (own, others) if direction == "i2t" else (others, own)
-    known: dict[str, Any] = {**image_findings(*pictures), **mention_findings(query, checked, home)}
-    facts = Findings(direction, source, rank == 1, rank, 200, margin, at_least, **known)
+    known: dict[str, Any] = {**image_facts(*pictures), **mention_facts(query, checked, home)}
+    facts = QueryFacts(direction, source, rank == 1, rank, 200, margin, at_least, **known)
     return query, pictures[0], pictures[1], facts, names
 
 
@@ -185,7 +177,7 @@ def faulty(query: QueryMentions, checked: AnnotatedImage, names: set[str]) -> bo
     return False
 
 
-def holds_of_ranking(claim: Claim, facts: Findings) -> bool:
+def holds_of_ranking(claim: Claim, facts: QueryFacts) -> bool:
     value = {"rank": facts.rank, "gallery": facts.gallery, "list": facts.gallery, "margin": facts.margin}.get(
         claim.kind
     )
@@ -207,7 +199,7 @@ def denied_in(text: str) -> Iterable[str]:
         yield from re.findall(r"\w+", denial.replace(" or ", " "))
 
 
-def check_text(sentence: Sentence, facts: Findings) -> None:
+def check_text(sentence: Sentence, facts: QueryFacts) -> None:
     text, claims = sentence.text, sentence.claims
     about = {claim.name for claim in claims} | {
         claim.value[1] for claim in claims if claim.kind in ("place", "not placed")

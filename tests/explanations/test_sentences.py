@@ -8,13 +8,13 @@ from typing import Any
 from hypothesis import example, given, strategies as st
 
 from crosslens.explanations.explanation import Claim
-from crosslens.explanations.sentences import OTHER, WORDS, Findings, ObjectPhrase, WrongValue, rounded_down, sentences
+from crosslens.explanations.sentences import OTHER, WORDS, ObjectPhrase, QueryFacts, WrongValue, rounded_down, sentences
 from tests.tables import each_row
 
 
-def facts(**known: Any) -> Findings:
+def facts(**known: Any) -> QueryFacts:
     usual: dict[str, Any] = {"direction": "t2i", "source": "annotations", "succeeded": False, "rank": 2, "gallery": 120}
-    return Findings(**{**usual, "margin": 0.25, **known})
+    return QueryFacts(**{**usual, "margin": 0.25, **known})
 
 
 def texts(**known: Any) -> Sequence[str]:
@@ -116,7 +116,7 @@ def test_the_first_sentence_says_what_was_asked_and_is_not_there(known: dict[str
             "The right picture comes second of 120 pictures; it has five zebras, the retrieved picture seven.",
         ),
         (
-            {"margin": None, "both": (DOG, FRISBEE)},
+            {"margin": None, "shared": (DOG, FRISBEE)},
             "The right picture comes second of 120 pictures; both pictures have a dog and a frisbee.",
         ),
         (

@@ -80,5 +80,5 @@ from crosslens.explanations.run_dataset import (
     image_files_of_run as image_files_of_run,
     image_folder_of as image_folder_of,
 )
-from crosslens.explanations.sentences import listed as listed
+from crosslens.explanations.sentences import join_words as join_words
 from crosslens.explanations.statistics import association_rules as association_rules

@@ -76,8 +76,8 @@ class CaptionWords:
         if texts is not None and texts - same:
             return True
         return any(
-            other == part and texts - same and same_meaning(part, word, lemma)
-            for (other, lemma), texts in self.words.items()
+            kind == part and texts - same and same_meaning(part, word, lemma)
+            for (kind, lemma), texts in self.words.items()
         )
 
 
@@ -87,9 +87,9 @@ def written_words(text: str) -> dict[str, tuple[int, int]]:
     Both as they compare: letters and digits in lower case, numbers in digits.
     """
     words = Words(text)
-    quoted = {re.sub(r"\W", "", one.value).lower(): (one.first, one.last) for one in FACT_READERS["text"](words)}
+    quoted = {re.sub(r"\W", "", fact.value).lower(): (fact.first, fact.last) for fact in FACT_READERS["text"](words)}
     inside = {
-        at for kind in ("text", "count") for one in FACT_READERS[kind](words) for at in range(one.first, one.last + 1)
+        at for key in ("text", "count") for fact in FACT_READERS[key](words) for at in range(fact.first, fact.last + 1)
     }
     at = 0
     while at < len(words):
@@ -160,9 +160,9 @@ def limitations(
     """Sentences about what is not annotated, and what decides instead."""
     corpus = () if dataset.corpus is None else (_CORPUS,)
     mentions, unjudged = int(failures["mentions"].sum()), int(failures["unjudged"].sum())
-    judged = "The queries mention nothing that could be judged."
+    remark = "The queries mention nothing that could be judged."
     if mentions:
-        judged = (
+        remark = (
             f"Of {mentions:,} mentions in failed queries {unjudged:,} ({100 * unjudged / mentions:.0f}%) could not be "
             "judged. A failure of which nothing is known to be violated is not explained."
         )
@@ -171,15 +171,15 @@ def limitations(
             *corpus,
             "No objects are annotated: concepts are those that captions mention. There are no boxes, so that size and "
             "position are not judged, and a thing that no caption mentions counts as missing.",
-            judged,
+            remark,
         )
     # How many of the objects that queries name can be annotated at all.
     nouns = Counter(mention.noun for query in queries for mention in query.of("object"))
     items = [ImageObject("", synset) for synset in objects.synsets]
-    known = sum(count for noun, count in nouns.items() if any(item.is_a(noun) or item.may_be_a(noun) for item in items))
+    hits = sum(count for noun, count in nouns.items() if any(item.is_a(noun) or item.may_be_a(noun) for item in items))
     notes = [
         *corpus,
-        f"The annotation knows {len(objects.synsets):,} concepts, and {100 * known / max(1, nouns.total()):.0f}% of "
+        f"The annotation knows {len(objects.synsets):,} concepts, and {100 * hits / max(1, nouns.total()):.0f}% of "
         "the things that failed queries name; the others are judged as details, by captions.",
     ]
     bits = attribute_bits(objects.attributes)
@@ -198,7 +198,7 @@ def limitations(
         "Actions and details are judged by captions alone: wrong where another caption of the right image says so and "
         "none of the retrieved image does.",
     ]
-    return (*notes, judged)
+    return (*notes, remark)
 
 
 CAUSES = ("object", "count", "colour", "size", "position", "action", "detail")
@@ -261,12 +261,12 @@ def judge_failures(
     ]
     images = [*failures["ground_truth"], *failures["retrieved"]]
     evidence = Evidence.of(dataset, objects, images, attributes_of=with_attributes, progress=progress)
-    judged = []
-    with stage(shown_progress(progress), "judging failures", failures.height) as shown:
-        for query, image, other in zip(queries, failures[right], failures[wrong], strict=True):
-            judged.append(judge_mentions(query, image, other, evidence))
-            shown.advance()
-    return judged
+    judgements = []
+    with stage(shown_progress(progress), "judging failures", failures.height) as bar:
+        for query, image, wrong_image in zip(queries, failures[right], failures[wrong], strict=True):
+            judgements.append(judge_mentions(query, image, wrong_image, evidence))
+            bar.advance()
+    return judgements
 
 
 def judge_mentions(
@@ -278,8 +278,8 @@ def judge_mentions(
     without visible meaning.
     """
     judge = _Judge(query.text, right, wrong, evidence)
-    judged = [(mention, judgement) for mention in query if (judgement := judge.judge(mention)) is not None]
-    return [*judged, *judge.written()]
+    judgements = [(mention, judgement) for mention in query if (judgement := judge.judge(mention)) is not None]
+    return [*judgements, *judge.written_mentions()]
 
 
 @dataclass(frozen=True)
@@ -358,7 +358,7 @@ class _Judge:
         right, wrong = fits
         return MentionJudgement("count", True if wrong else False if right else None, self.source)
 
-    def written(self) -> Iterator[tuple[Mention, MentionJudgement]]:
+    def written_mentions(self) -> Iterator[tuple[Mention, MentionJudgement]]:
         """Quoted words and numbers that another caption of the right image has, where captions here have others."""
         right, wrong, same = self.evidence.words[self.right], self.evidence.words[self.wrong], {plain_text(self.query)}
         for word, (start, end) in written_words(self.query).items() if wrong.written else ():
@@ -386,17 +386,17 @@ def cause_column(cause: str) -> str:
     return f"cause_{cause.replace(' ', '_')}"
 
 
-def cause_table(judged: Sequence[Iterable[MentionJudgement]]) -> pl.DataFrame:
+def cause_table(by_failure: Sequence[Iterable[MentionJudgement]]) -> pl.DataFrame:
     """One row per failure: a boolean column per cause, for those that are not explained, and the main cause.
 
     ``mentions`` and ``unjudged`` count what the query mentions and what of it could not be judged; ``by_captions`` is
     true where captions decided about a cause.
     """
     rows = []
-    for judgements in map(list, judged):
+    for judgements in map(list, by_failure):
         holds = {cause: [item.holds for item in judgements if item.cause == cause] for cause in CAUSES}
         violated = {
-            cause: True if False in known else None if None in known else False for cause, known in holds.items()
+            cause: True if False in marks else None if None in marks else False for cause, marks in holds.items()
         }
         main = next((cause for cause in CAUSES if violated[cause]), UNEXPLAINED)
         rows.append(
@@ -429,12 +429,12 @@ def cause_shares(failures: pl.DataFrame, draws: Bootstrap, level: float = 0.95) 
         column = failures[cause_column(cause)]
         true, unknown = column.fill_null(False), column.null_count()
         estimate = draws.estimate(true.cast(pl.Float64).to_numpy(), level=level, bounds=(0, 1))
-        asked = int((failures[f"asks_{cause}"] > 0).sum()) if cause in CAUSES else None
+        asking = int((failures[f"asks_{cause}"] > 0).sum()) if cause in CAUSES else None
         count, main = int(true.sum()), int((failures[MAIN] == cause).sum())
         rows.append({
-            "cause": cause, "asked": asked, "open": unknown, "count": count,
+            "cause": cause, "asked": asking, "open": unknown, "count": count,
             **dict(zip(("share", "low", "high"), estimate.cells, strict=True)),
-            "of_asked": count / (asked - unknown) if asked is not None and asked > unknown else None,
+            "of_asked": count / (asking - unknown) if asking is not None and asking > unknown else None,
             "main": main, "main_share": main / failures.height if failures.height else None,
             "alone": int((true & single).sum()) if cause in CAUSES else None,
         })  # fmt: skip

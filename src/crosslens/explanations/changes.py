@@ -140,50 +140,50 @@ class RunChanges(Presented):
             lacking = "what it lacks of what the query mentions"
             if by_image:
                 lacking = "what the retrieved caption mentions and the query image lacks"
-            about = (
+            remarks = (
                 f"Queries whose top hit is not relevant, by {lacking}; a hit may have several faults.",
                 "Of one that is not explained, nothing is known to be lacking.",
                 "The last two columns count won queries whose hit has the fault no more, and lost queries whose hit "
                 "did not have it before.",
             )
             header = ("fault of the top hit", *self.runs, "won: fault gone", "lost: fault new")
-            parts.append(Table(header, self.causes.rows(), title="Causes", notes=about))
+            parts.append(Table(header, self.causes.rows(), title="Causes", notes=remarks))
         missing = [image for image in self.images if image not in self.pictures]
         notes = list(self.notes)
         if missing:
             reason = f": {self.problem}" if self.problem else ""
             notes.append(f"{len(missing):,} of {len(self.images):,} pictures are missing{reason}.")
         yield Section(self.title, (*parts, Text(tuple(notes), note=True)))
-        for verb, count, shown in (("wins", self.wins, self.won), ("loses", self.losses, self.lost)):
-            which = "all of them" if len(shown) == count else f"the {len(shown):,} whose reciprocal rank changes most"
-            lead = Text.of(f"{count:,} queries; {which}.", note=True) if shown else Text.of("None.")
-            cards = (self._cards(change, number < _PRINTED) for number, change in enumerate(shown))
+        for verb, count, cases in (("wins", self.wins, self.won), ("loses", self.losses, self.lost)):
+            scope = "all of them" if len(cases) == count else f"the {len(cases):,} whose reciprocal rank changes most"
+            lead = Text.of(f"{count:,} queries; {scope}.", note=True) if cases else Text.of("None.")
+            cards = (self._cards(change, number < _PRINTED) for number, change in enumerate(cases))
             yield Section(f"Queries that {second} {verb}", (lead, *cards))
 
     def _cards(self, change: QueryChange, printed: bool) -> Cards:
         """What was asked for; then the first hit of either run: its picture, what it says, and what it lacks."""
-        asked, said = f": {change.text}", None
-        what = "Relevant image"
+        query_text, text = f": {change.text}", None
+        heading = "Relevant image"
         if change.text is None:
-            asked, said, what = "", self.captions.get(change.image), "Query image"
-        cards = [PictureCard(f"{what} {change.image}", () if said is None else (said,), change.image)]
+            query_text, text, heading = "", self.captions.get(change.image), "Query image"
+        cards = [PictureCard(f"{heading} {change.image}", () if text is None else (text,), change.image)]
         for hit, run in zip((change.first, change.second), self.runs, strict=True):
-            said = hit.text or self.captions.get(hit.image)
+            text = hit.text or self.captions.get(hit.image)
             faults = tuple(f"✗ {phrase}" for phrase in hit.wrong) or (", ".join(hit.causes),) * bool(hit.causes)
             phi = "" if hit.phi is None else f", φ {hit.phi:.2f}"
             title = f"{run}{phi}, {'✓ relevant' if hit.right else 'not relevant'}"
             mark: Literal["", "right"] = "right" if hit.right else ""
-            texts = () if said is None else (said,)
+            texts = () if text is None else (text,)
             cards.append(PictureCard(title, texts, hit.image, mark=mark, details=(*faults, hit.item)))
         ranks = ("not listed" if hit.rank is None else f"{hit.rank:,}" for hit in (change.first, change.second))
-        title = f"{change.query}, rank {' → '.join(ranks)}{asked}"
+        title = f"{change.query}, rank {' → '.join(ranks)}{query_text}"
         return Cards(title, tuple(cards), self.pictures, most=None if printed else 0)
 
     @property
     def images(self) -> tuple[str, ...]:
         """The images that are shown."""
-        shown = ((change.image, change.first.image, change.second.image) for change in (*self.won, *self.lost))
-        return tuple(dict.fromkeys(chain.from_iterable(shown)))
+        images = ((change.image, change.first.image, change.second.image) for change in (*self.won, *self.lost))
+        return tuple(dict.fromkeys(chain.from_iterable(images)))
 
     def as_dict(self) -> dict[str, Any]:
         names = (
@@ -243,19 +243,19 @@ def compare_queries(
         hits.append(np.asarray(prepared.pairs(*sides), np.float64))
     faults, notes = _faults_of_hits(outcomes, shared["query"], dataset, progress)
 
-    def listed(change: Array) -> tuple[QueryChange, ...]:
+    def largest(change: Array) -> tuple[QueryChange, ...]:
         changes = []
         for row in np.argsort(-change, kind="stable")[:most].tolist():
             if change[row] > 0:
-                shown = shared.row(row, named=True)
+                record = shared.row(row, named=True)
                 top = []
                 for suffix, values, faults_of in zip(("", "_after"), hits, faults, strict=True):
                     item, image, text, rank = (
-                        shown[f"{name}{suffix}"] for name in ("item", "retrieved", "answer", "rank")
+                        record[f"{name}{suffix}"] for name in ("item", "retrieved", "answer", "rank")
                     )
-                    causes, wrong = faults_of.get(shown["query"], ((), ()))
+                    causes, wrong = faults_of.get(record["query"], ((), ()))
                     top.append(TopHit(item, image, text, rank, float(values[row]), causes, wrong))
-                changes.append(QueryChange(shown["query"], shown["text"], shown["ground_truth"], *top))
+                changes.append(QueryChange(record["query"], record["text"], record["ground_truth"], *top))
         return tuple(changes)
 
     test: dict[str, Any] = {"permutations": permutations, "seed": seed}
@@ -271,8 +271,8 @@ def compare_queries(
         phi_means=(float(hits[0].mean()), float(hits[1].mean())),
         phi=paired_permutation(hits[1], hits[0], clusters, **test),
         causes=_cause_changes(shared, gain, faults),
-        won=listed(gain),
-        lost=listed(-gain),
+        won=largest(gain),
+        lost=largest(-gain),
         notes=notes,
         captions=dict(dataset.described.captions.select("image", "text").reverse().iter_rows()),
     )
@@ -291,10 +291,10 @@ def _faults_of_hits(
         objects = objects_of(dataset, progress=progress)
     except MissingExtraError as error:
         return [{}, {}], (f"Causes are left out: {error.problem}; {error.fix}.",)
-    judged = judge_failures(distinct, dataset, objects, mentions, progress)
-    causes = cause_table([[judgement for _, judgement in row] for row in judged]).to_dicts()
+    judged_hits = judge_failures(distinct, dataset, objects, mentions, progress)
+    causes = cause_table([[judgement for _, judgement in row] for row in judged_hits]).to_dicts()
     by_hit: dict[tuple[str, str], Faults] = {}
-    for (query, item), row, judgements in zip(distinct.select(_KEY).iter_rows(), causes, judged, strict=True):
+    for (query, item), row, judgements in zip(distinct.select(_KEY).iter_rows(), causes, judged_hits, strict=True):
         phrases: dict[str, None] = {}
         for mention, judgement in judgements:
             phrase = mention.text.lower()

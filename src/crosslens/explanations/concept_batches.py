@@ -68,29 +68,29 @@ def _split(
     image, other = failures.ground_truth[failure], failures.retrieved[failure]
     mine, left_end = index.run_offsets[image], index.run_offsets[image + 1]
     theirs, right_end = index.run_offsets[other], index.run_offsets[other + 1]
-    lost, added, both = 0, 0, 0
+    lost, added, shared = 0, 0, 0
     while mine < left_end or theirs < right_end:
         left = index.concepts[mine] if mine < left_end else _NONE
         right = index.concepts[theirs] if theirs < right_end else _NONE
         if min(left, right) >= limit:
             break
-        counted = _is_mentioned(failures, failure, min(left, right))
+        is_mentioned = _is_mentioned(failures, failure, min(left, right))
         if left == right:
-            if counted:
-                common[both, 0], common[both, 1] = mine, theirs
-                both += 1
+            if is_mentioned:
+                common[shared, 0], common[shared, 1] = mine, theirs
+                shared += 1
             mine, theirs = mine + 1, theirs + 1
         elif left < right:
-            if counted:
+            if is_mentioned:
                 missing[lost] = mine
                 lost += 1
             mine += 1
         else:
-            if counted:
+            if is_mentioned:
                 extra[added] = theirs
                 added += 1
             theirs += 1
-    return lost, added, both
+    return lost, added, shared
 
 
 @compiled
@@ -102,12 +102,12 @@ def count_concepts(
     for failure in range(start, stop):
         miss, more, hit = _split(index, failures, failure, _NONE, missing, extra, common)
         sums.miss[failure], sums.more[failure], sums.hit[failure] = miss, more, hit
-        lost, added, both = _split(index, failures, failure, index.synsets, missing, extra, common)
-        sums.missing[failure], sums.extra[failure], sums.common[failure] = lost, added, both
+        lost, added, shared = _split(index, failures, failure, index.synsets, missing, extra, common)
+        sums.missing[failure], sums.extra[failure], sums.common[failure] = lost, added, shared
         problems, cells = 0, 0
         if lost > 0 and added > 0:
             problems, cells = 1, lost * added
-        for pair in range(both):
+        for pair in range(shared):
             mine, theirs = common[pair, 0], common[pair, 1]
             count, other = index.starts[mine + 1] - index.starts[mine], index.starts[theirs + 1] - index.starts[theirs]
             sums.count_error[failure] += abs(count - other)
@@ -116,14 +116,14 @@ def count_concepts(
                 if counts[mine] > 0 and counts[theirs] > 0:
                     problems, cells = problems + 1, cells + counts[mine] * counts[theirs]
         sizes[failure - start, 0], sizes[failure - start, 1] = problems, cells
-        _add_relations(index, failure, common, both, sums)
+        _add_relations(index, failure, common, shared, sums)
 
 
 @compiled
-def _add_relations(index: ObjectIndex, failure: int, common: Array, both: int, sums: MetricSums) -> None:
+def _add_relations(index: ObjectIndex, failure: int, common: Array, shared: int, sums: MetricSums) -> None:
     shares = np.empty((2, _RELATIONS))
-    for first in range(both):
-        for second in range(first + 1, both):
+    for first in range(shared):
+        for second in range(first + 1, shared):
             has_boxes = True
             for side in range(2):
                 has_boxes = has_boxes and _relation_shares(
@@ -168,12 +168,12 @@ def fill_costs(
     missing, extra, common = np.empty(most, np.int64), np.empty(most, np.int64), np.empty((most, 2), np.int64)
     for failure in range(start, stop):
         at, cell = firsts[failure - start, 0], firsts[failure - start, 1]
-        lost, added, both = _split(index, failures, failure, index.synsets, missing, extra, common)
+        lost, added, shared = _split(index, failures, failure, index.synsets, missing, extra, common)
         if lost > 0 and added > 0:
             _add_assignment(problems, at, failure, CONCEPTS, lost, added, cell)
             _concepts(index, weights, missing[:lost], extra[:added], cell, problems)
             at, cell = at + 1, cell + lost * added
-        for pair in range(both):
+        for pair in range(shared):
             mine, theirs = common[pair, 0], common[pair, 1]
             if index.sized[mine] > 0 and index.sized[theirs] > 0:
                 _add_assignment(problems, at, failure, BOXES, index.sized[mine], index.sized[theirs], cell)
@@ -264,17 +264,17 @@ def _bit_count(bits: np.uint64) -> int:
 
 
 @compiled
-def sum_matched(problems: Assignments, chosen: Array, firsts: Array, threshold: float, sums: MetricSums) -> None:
+def sum_matched(problems: Assignments, matched: Array, firsts: Array, threshold: float, sums: MetricSums) -> None:
     """Add the matched values to each failure's sums.
 
-    ``chosen[firsts[p] + row]`` is the column of a row; a problem with a single row takes its cheapest column.
+    ``matched[firsts[p] + row]`` is the column of a row; a problem with a single row takes its cheapest column.
     """
     for at in range(problems.rows.size):
         failure, kind, rows = problems.failure[at], problems.kind[at], problems.rows[at]
         total, pairs, over = 0.0, 0, 0
         first, columns = problems.cells[at], problems.columns[at]
         for row in range(rows):
-            column = chosen[firsts[at] + row] if rows > 1 else np.argmin(problems.costs[first : first + columns])
+            column = matched[firsts[at] + row] if rows > 1 else np.argmin(problems.costs[first : first + columns])
             cell = first + row * columns + column
             value = problems.values[cell]
             total += value
@@ -312,24 +312,24 @@ def concept_table(
     ``mentioned``: per failure the synsets that its query mentions, which restricts every column to them.
     """
     rows = _checked_rows(ground_truth_rows, objects, "ground_truth_rows")
-    others = _checked_rows(retrieved_rows, objects, "retrieved_rows")
-    lengths = {"retrieved_rows": others.size, "mentioned": rows.size if mentioned is None else len(mentioned)}
+    retrieved = _checked_rows(retrieved_rows, objects, "retrieved_rows")
+    lengths = {"retrieved_rows": retrieved.size, "mentioned": rows.size if mentioned is None else len(mentioned)}
     for name, length in lengths.items():
         if length != rows.size:
             fix = "pass one of each per failure"
             raise UsageError(f"{rows.size} ground_truth_rows, but {length} {name}", fix=fix, option=name)
     sizes = SizeComparison(threshold, base)
     sums = MetricSums(*(np.zeros(rows.size, np.float64 if name in _SUMS else np.int64) for name in MetricSums._fields))
-    images, positions = np.unique(np.concatenate([rows, others]), return_inverse=True)
+    images, positions = np.unique(np.concatenate([rows, retrieved]), return_inverse=True)
     index, synsets = index_objects(objects, images)
     offsets, mentions = np.zeros((2, 0), np.int64)
     if mentioned is not None:  # per query the sorted rows of the concepts that it mentions
         row_of = {synset: row for row, synset in enumerate(synsets)}
-        known = [
+        mentioned_rows = [
             sorted({row_of[name] for name in map(canonical_synset, names) if name in row_of}) for names in mentioned
         ]
-        offsets = np.concatenate([[0], np.cumsum([len(own) for own in known])]).astype(np.int64)
-        mentions = np.array([row for own in known for row in own], dtype=np.int64)
+        offsets = np.concatenate([[0], np.cumsum([len(members) for members in mentioned_rows])]).astype(np.int64)
+        mentions = np.array([row for members in mentioned_rows for row in members], dtype=np.int64)
     failures = FailureRows(positions[: rows.size], positions[rows.size :], mentioned is not None, offsets, mentions)
     # Steps between every two synsets, as bytes: a matrix of similarities is eight times as large. There always is a
     # path: nouns share a root, and for other words one is simulated.
@@ -383,14 +383,14 @@ def index_objects(objects: ImageObjects, images: Array) -> tuple[ObjectIndex, li
     counts = objects.offsets[images + 1] - objects.offsets[images]
     image = np.repeat(np.arange(images.size), counts)
     rows = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts) + objects.offsets[images][image]
-    used, concepts = np.unique(objects.keys[rows], return_inverse=True)
+    keys, concepts = np.unique(objects.keys[rows], return_inverse=True)
     bits = attribute_bits([objects.attributes[row] for row in rows])
     areas, boxes = objects.areas[rows], objects.boxes[rows]
     # All that tells objects apart is in the order: that of the annotation must not matter, not even for rounding.
     order = np.lexsort((*boxes.T[::-1], *bits.T[::-1], areas, concepts, image))
     image, concepts, areas, boxes, bits = (column[order] for column in (image, concepts, areas, boxes, bits))
-    _, firsts, run = np.unique(image * used.size + concepts, return_index=True, return_inverse=True)
-    synsets = [objects.synsets[row] for row in used if row < len(objects.synsets)]
+    _, firsts, run = np.unique(image * keys.size + concepts, return_index=True, return_inverse=True)
+    synsets = [objects.synsets[row] for row in keys if row < len(objects.synsets)]
     index = ObjectIndex(
         synsets=len(synsets),
         run_offsets=np.searchsorted(image[firsts], np.arange(images.size + 1)),
@@ -421,13 +421,13 @@ def _solve(
         fill_costs(index, failures, weights, first, last, most, np.cumsum(sizes, axis=0) - sizes, problems)
         firsts = np.cumsum(problems.rows) - problems.rows
         # The problems of two rows and more: the column of each row.
-        chosen = np.empty(int(problems.rows.sum()), dtype=np.int64)
+        matched = np.empty(int(problems.rows.sum()), dtype=np.int64)
         large = np.flatnonzero(problems.rows > 1)
         parts = (problems.rows[large], problems.columns[large], problems.cells[large], firsts[large])
         for rows, columns, cell, at in zip(*(part.tolist() for part in parts), strict=True):
             costs = problems.costs[cell : cell + rows * columns].reshape(rows, columns)
-            chosen[at : at + rows] = linear_sum_assignment(costs)[1]
-        sum_matched(problems, chosen, firsts, weights.threshold, sums)
+            matched[at : at + rows] = linear_sum_assignment(costs)[1]
+        sum_matched(problems, matched, firsts, weights.threshold, sums)
 
 
 def _shares(part: Array, whole: Array) -> pl.Series:

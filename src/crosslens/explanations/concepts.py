@@ -169,9 +169,9 @@ def _attributes(synset: str, left: Sequence[_Member], right: Sequence[_Member]) 
     comparable, agreement = np.zeros((2, len(members), len(others)))
     for row, mine in enumerate(members):
         for column, theirs in enumerate(others):
-            both = [pair for pair in zip(mine.values, theirs.values, strict=True) if all(pair)]
-            comparable[row, column] = len(both)
-            agreement[row, column] = sum(overlap(*pair) for pair in both)
+            shared = [pair for pair in zip(mine.values, theirs.values, strict=True) if all(pair)]
+            comparable[row, column] = len(shared)
+            agreement[row, column] = sum(overlap(*pair) for pair in shared)
     # Most can be compared and, among those ways, most agrees.
     pairs = _assign(-((3.0 * min(comparable.shape) + 1) * comparable + agreement))
     return [

@@ -121,10 +121,10 @@ class Counterfactual(Presented):
     def as_dict(self) -> dict[str, Any]:
         names = ("query", "image", "flipped", "kind", "perturbations", "characters", "words")
         effort = ("candidates", "tried", "searched", "encodings", "exhaustive", "complete")
-        about: dict[str, Any] = {name: getattr(self, name) for name in names}
-        about["edits"] = [{"span": edit.span, "before": edit.before, "after": edit.after} for edit in self.edits]
+        content: dict[str, Any] = {name: getattr(self, name) for name in names}
+        content["edits"] = [{"span": edit.span, "before": edit.before, "after": edit.after} for edit in self.edits]
         results = {name: side and side.as_dict() for name, side in (("before", self.before), ("after", self.after))}
-        return json_form({**about, **results, **{name: getattr(self, name) for name in effort}})
+        return json_form({**content, **results, **{name: getattr(self, name) for name in effort}})
 
 
 @dataclass(frozen=True)
@@ -183,7 +183,7 @@ class Counterfactuals(Presented):
             series = []
             for kind, radii in groups:
                 ends = ((radius.share, radius.at_most) if radius.open else (math.nan, math.nan) for radius in radii)
-                figures = (Figure.percent(radius.share, *both) for radius, both in zip(radii, ends, strict=True))
+                figures = (Figure.percent(radius.share, *band) for radius, band in zip(radii, ends, strict=True))
                 series.append(Series(kind, tuple(figures)))
             curve = Lines(
                 title="Queries that an edit of at most so many characters flips",
@@ -281,9 +281,9 @@ class Counterfactuals(Presented):
             }
             for name, right in ((RIGHT, True), (WRONG, False))
         }
-        about = {name: getattr(self, name) for name in ("dataset", "model", "direction", "gallery")}
+        content = {name: getattr(self, name) for name in ("dataset", "model", "direction", "gallery")}
         edits = {"perturbations": list(self.perturbations), "budget": self.budget}
-        return {**about, **edits, "summary": summary, "queries": [result.as_dict() for result in self.results]}
+        return {**content, **edits, "summary": summary, "queries": [result.as_dict() for result in self.results]}
 
 
 _QUERIES_AT_ONCE = 64
@@ -330,29 +330,29 @@ def find_counterfactuals(
     """
     if isinstance(queries, str):
         raise InputError("queries is a string", expected="a list of caption ids", fix="put it into a list")
-    chosen, encoding = CounterfactualOptions.pick(options), EncodeOptions.pick(options)
-    declared = {**vars(chosen), **vars(encoding)}
+    settings, encoding = CounterfactualOptions.pick(options), EncodeOptions.pick(options)
+    declared = {**vars(settings), **vars(encoding)}
     perturbing: dict[str, Any] = {name: value for name, value in options.items() if name not in declared}
-    names = chosen_perturbations(chosen.perturbations)
+    names = chosen_perturbations(settings.perturbations)
     if name := next(filter(is_image_perturbation, names), None):
         raise UsageError(f"{name} changes images, not queries", fix="name perturbations of texts", subject=name)
     encoder = load_encoder(model, encoding)
-    query_set = query_set_of(dataset, encoder, queries, chosen, encoding, progress)
-    tagging = {"pipeline": chosen.pipeline, "threads": chosen.threads}
-    edits = {**tagging, "seed": chosen.seed, "corpus": dataset, **perturbing}
+    query_set = query_set_of(dataset, encoder, queries, settings, encoding, progress)
+    tagging = {"pipeline": settings.pipeline, "threads": settings.threads}
+    edits = {**tagging, "seed": settings.seed, "corpus": dataset, **perturbing}
     progress, image_ids = shown_progress(progress), query_set.gallery.images.ids
     results: list[Counterfactual] = []
     for start in range(0, len(query_set.ids), _QUERIES_AT_ONCE):
         rows = range(start, min(start + _QUERIES_AT_ONCE, len(query_set.ids)))
         texts = {query_set.ids[row]: query_set.before[row].text for row in rows}
         candidates = candidate_edits(names, texts, progress=progress, **edits)
-        images = [image_ids[query_set.own[row]] for row in rows]
+        images = [image_ids[query_set.own_rows[row]] for row in rows]
         before = query_set.before[rows.start : rows.stop]
-        searches = [search(*parts, chosen.budget) for parts in zip(texts, images, before, candidates, strict=True)]
+        searches = [search(*parts, settings.budget) for parts in zip(texts, images, before, candidates, strict=True)]
         with stage(progress, "looking for counterfactuals", len(searches)):
             results += _run_searches(searches, rows, query_set, progress)
-    about = (dataset.name, label(encoder), query_set.direction, len(image_ids), names, chosen.budget)
-    return Counterfactuals(*about, tuple(results))
+    head = (dataset.name, label(encoder), query_set.direction, len(image_ids), names, settings.budget)
+    return Counterfactuals(*head, tuple(results))
 
 
 def _run_searches(
@@ -392,7 +392,7 @@ class _SearchState:
     tried: list[tuple[Candidate, QueryResult]] = field(default_factory=list)
 
     @property
-    def left(self) -> int:
+    def remaining(self) -> int:
         return self.budget - self.spent
 
     def encode(self, texts: list[str]) -> Generator[list[str], list[QueryResult], list[QueryResult]]:
@@ -429,13 +429,13 @@ def search(query: str, image: str, before: QueryResult, candidates: CandidateEdi
     """Search for the smallest edit that flips a query whose own image is ``image``, and whose result is ``before``."""
     state = _SearchState(before, budget)
     levels = [list(level) for _, level in groupby(candidates.candidates, key=lambda edit: edit.characters)]
-    while levels and state.left:
+    while levels and state.remaining:
         batch = levels.pop(0)
-        while levels and len(batch) < _BATCH and len(batch) + len(levels[0]) <= state.left:
+        while levels and len(batch) < _BATCH and len(batch) + len(levels[0]) <= state.remaining:
             batch += levels.pop(0)
-        whole = len(batch) <= state.left
+        whole = len(batch) <= state.remaining
         if not whole:
-            batch = (yield from _most_influential_first(batch, state))[: state.left]
+            batch = (yield from _most_influential_first(batch, state))[: state.remaining]
         results = yield from state.encode([edit.text for edit in batch])
         state.tried += zip(batch, results, strict=True)
         if whole:
@@ -451,7 +451,7 @@ def _most_influential_first(
     """Edits of one cost by the influence of the words they touch, where measuring it costs little enough."""
     text = state.before.text
     words = list(words_of(text))
-    if not 1 < len(words) <= state.left // _INFLUENCE_SHARE:
+    if not 1 < len(words) <= state.remaining // _INFLUENCE_SHARE:
         return list(level)
     results = yield from state.encode([f"{text[: word.start].rstrip()}{text[word.end :]}".strip() for word in words])
     influence = [state.towards(result) for result in results]

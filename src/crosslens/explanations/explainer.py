@@ -32,7 +32,7 @@ from crosslens.explanations.objects import (
     object_name,
     objects_of,
 )
-from crosslens.explanations.sentences import Findings, image_findings, listed, mention_findings, sentences
+from crosslens.explanations.sentences import QueryFacts, image_facts, join_words, mention_facts, sentences
 from crosslens.values import IMAGE_TO_TEXT, UNRANKED, Dataset, Ranking, Run, match_ids
 
 COMPETITORS = 5
@@ -66,8 +66,8 @@ def explain_queries(
         raise UsageError("queries must be a list", fix=f"write [{queries!r}]", option="queries")
     if not queries:
         return []
-    known = run.rankings if isinstance(run, Run) else run
-    names = [ranking_of(run, direction).direction] if direction else [name for name in DIRECTIONS if name in known]
+    by_name = run.rankings if isinstance(run, Run) else run
+    names = [ranking_of(run, direction).direction] if direction else [name for name in DIRECTIONS if name in by_name]
     rankings = [ranking_of(run, name, dataset) for name in names] or [ranking_of(run)]
     searched = []  # each query as the dataset writes it, and the direction that has it
     by_direction: dict[str, list[str]] = {}
@@ -82,7 +82,7 @@ def explain_queries(
         searched.append((ranking.query_ids[row], ranking.direction))
         by_direction.setdefault(ranking.direction, []).append(ranking.query_ids[row])
     sizes = SizeComparison(threshold, base)
-    explainers = {name: _Explainer(run, dataset, name, asked, sizes) for name, asked in by_direction.items()}
+    explainers = {name: _Explainer(run, dataset, name, query_ids, sizes) for name, query_ids in by_direction.items()}
     compared = {image for query, name in searched for image in explainers[name].cases[query].images}
     shared = (objects or DatasetObjects(dataset, areas)).of(compared)
     return [explainers[name].explain(query, shared, competitors) for query, name in searched]
@@ -161,8 +161,8 @@ class _Explainer:
         self.dataset, self.direction, self.sizes = dataset, direction, sizes
         self.ranking = ranking_of(run, direction, dataset)
         self.rows = {query: row for row, query in enumerate(self.ranking.query_ids)}
-        asked = query_outcomes(run, dataset, direction).filter(pl.col("query").is_in(list(queries)))
-        outcomes = {row["query"]: row for row in asked.iter_rows(named=True)}
+        table = query_outcomes(run, dataset, direction).filter(pl.col("query").is_in(list(queries)))
+        outcomes = {row["query"]: row for row in table.iter_rows(named=True)}
         self.cases = {query: self._case(query, outcomes.get(query)) for query in queries}
         self.mentions: dict[str, QueryMentions] = {}
         self.notes: list[str] = []
@@ -208,20 +208,20 @@ class _Explainer:
         checks: tuple[MentionComparison, ...] = ()
         compared: Mapping[str, Any] = {}
         informed: Mapping[str, Any] = {}
-        findings: dict[str, Any] = {}
+        content: dict[str, Any] = {}
         if other is not None:
             objects = shared.objects
             rows = [int(row) for row in objects.rows([image.image for image in images])]
             compared = compare_images(objects, *rows, sizes=self.sizes)
             if mentions is not None:
-                both = [check_mentions(mentions, image, shared.vocabulary) for image in images]
-                checks = tuple(MentionComparison(*sides) for sides in zip(*both, strict=True))
+                checked = [check_mentions(mentions, image, shared.vocabulary) for image in images]
+                checks = tuple(MentionComparison(*sides) for sides in zip(*checked, strict=True))
                 only = mentions.mentioned(objects.synsets)
                 whole = compare_images(objects, *rows, mentioned=only, sizes=self.sizes)
                 informed = {name: whole[name] for name in METRICS}
-                findings = mention_findings(mentions, *(both if self.direction == IMAGE_TO_TEXT else both[::-1]))
-            reported = [phrase.noun for name in ("lacking", "lacking_both") for phrase in findings.get(name, ())]
-            findings |= image_findings(images[0], images[1], reported)
+                content = mention_facts(mentions, *(checked if self.direction == IMAGE_TO_TEXT else checked[::-1]))
+            reported = [phrase.noun for name in ("lacking", "lacking_both") for phrase in content.get(name, ())]
+            content |= image_facts(images[0], images[1], reported)
         notes = [*self.notes, *_notes(images)]
         # What SD does not see, where there is such a pair of boxes.
         shrunk = any(2 * pair[4] < pair[3] for pair in compared.get("box_pairs", ()))
@@ -240,15 +240,15 @@ class _Explainer:
             "margin": None if margin is None else float(margin),
             "margin_at_least": outcome["margin_at_least"],
         }
-        listed, gallery = not self.ranking.complete, int(self.ranking.known[self.rows[query]])
-        stated = {**facts, "gallery": gallery, "listed": listed, "checked": mentions is not None}
+        incomplete, gallery = not self.ranking.complete, int(self.ranking.known[self.rows[query]])
+        inputs = {**facts, "gallery": gallery, "incomplete": incomplete, "checked": mentions is not None}
         return Explanation(
             **facts,
             run=self.name,
             dataset=self.dataset.name,
             query=query,
             query_text=outcome["text"],
-            gallery=None if listed else gallery,
+            gallery=None if incomplete else gallery,
             score=outcome["score"],
             truth_score=outcome["truth_score"],
             right=images[0],
@@ -259,7 +259,7 @@ class _Explainer:
             words=checks,
             comparison=compared,
             informed=informed,
-            sentences=sentences(Findings(**stated, compared=other is not None, **findings)),
+            sentences=sentences(QueryFacts(**inputs, compared=other is not None, **content)),
             notes=tuple(notes),
         )
 
@@ -292,8 +292,8 @@ class HitComparison:
         """The comparison with the verdicts and reasons of every mention, in the order of the images."""
         mentions = []
         for row in self.checks:
-            said = {"verdicts": [check.verdict for check in row], "reasons": [check.why for check in row]}
-            mentions.append({"text": row[0].word.text, "kind": row[0].word.kind, **said})
+            results = {"verdicts": [check.verdict for check in row], "reasons": [check.why for check in row]}
+            mentions.append({"text": row[0].word.text, "kind": row[0].word.kind, **results})
         content = vars(self) | {"mentions": mentions, "sentences": self.sentences}
         del content["checks"]
         return content
@@ -313,14 +313,14 @@ class HitComparison:
     def sentences(self) -> list[str]:
         """What was found, in words."""
         names = ("first", "second")[: len(self.images)]
-        stated = []
+        lines = []
         for number, name in enumerate(names):
             has, lacks = (list(dict.fromkeys(words)) for words in (self.satisfied(number), self.violated(number)))
             if has or lacks:
-                parts = [f"has {listed(has)}"] if has else []
-                parts += [f"lacks {listed(lacks)}"] if lacks else []
-                stated.append(f"Of what the sentence mentions, the {name} image {' and '.join(parts)}.")
-        return stated
+                parts = [f"has {join_words(has)}"] if has else []
+                parts += [f"lacks {join_words(lacks)}"] if lacks else []
+                lines.append(f"Of what the sentence mentions, the {name} image {' and '.join(parts)}.")
+        return lines
 
 
 def compare_hits(dataset: Dataset, text: str | None, images: Sequence[str]) -> HitComparison:
@@ -329,15 +329,15 @@ def compare_hits(dataset: Dataset, text: str | None, images: Sequence[str]) -> H
     Where nothing is annotated, an image has what its captions mention; only those of these images are read.
     """
     images = tuple(images[:2])
-    known = DatasetObjects(dataset).of(images)
+    shared = DatasetObjects(dataset).of(images)
     try:
-        source = known.objects.source
+        source = shared.objects.source
         mentions = None if text is None else mentioned_concepts([text])[0]
     except MissingExtraError as error:
         return HitComparison(images, notes=(f"The words were not parsed: {error.problem}; {error.fix}.",))
-    shown = [known.image(image) for image in images]
-    columns = [] if mentions is None else [check_mentions(mentions, image, known.vocabulary) for image in shown]
-    names = [dict.fromkeys(item.name for item in image.objects) for image in shown]
+    annotated = [shared.image(image) for image in images]
+    columns = [] if mentions is None else [check_mentions(mentions, image, shared.vocabulary) for image in annotated]
+    names = [dict.fromkeys(item.name for item in image.objects) for image in annotated]
     first, second = names[0], names[1] if len(names) > 1 else {}
     return HitComparison(
         images,

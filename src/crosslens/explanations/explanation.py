@@ -205,9 +205,9 @@ class ExplainedQueries(Presented):
 
 def explanation_sections(explained: Explanation, pictures: Mapping[str, str]) -> Iterator[Section]:
     """One query in full."""
-    asked = f"{explained.query} ({DIRECTION_NAMES.get(explained.direction, explained.direction)})"
+    heading = f"{explained.query} ({DIRECTION_NAMES.get(explained.direction, explained.direction)})"
     by_image = explained.direction == "i2t"
-    parts: list[Part] = [] if by_image else [marked_words(explained, asked)]
+    parts: list[Part] = [] if by_image else [marked_words(explained, heading)]
     parts += [Text.of(explained.summary), picture_cards(explained, pictures)]
     if by_image and explained.spoken is not None:
         parts.append(marked_words(explained, "The caption", f"({explained.other_item})"))
@@ -238,7 +238,7 @@ def explanation_sections(explained: Explanation, pictures: Mapping[str, str]) ->
         parts.append(FactList(tuple(pairs), "Concepts matched across the difference"))
     parts += [table for table in _tables(explained) if table.rows]
     parts.append(Text.of(*(f"Note: {note}" for note in explained.notes), note=True))
-    yield Section(f"{asked}: an image query for its captions" if by_image else "", tuple(parts), explained.query)
+    yield Section(f"{heading}: an image query for its captions" if by_image else "", tuple(parts), explained.query)
 
 
 def picture_names(explained: Explanation) -> tuple[str, str]:
@@ -285,16 +285,16 @@ def picture_cards(explained: Explanation, pictures: Mapping[str, str]) -> Cards:
         for index, obj in enumerate(picture.objects):
             if obj.box is not None:
                 number = numbers.get(index)
-                about = " ".join((*obj.attributes, obj.name)) + (" (a crowd)" if obj.crowd else "")
-                about += "" if number is None else f", number {number}"
-                boxes.append(PictureBox(obj.box, obj.name, about, number, colours.get(obj.synset or "")))
+                label = " ".join((*obj.attributes, obj.name)) + (" (a crowd)" if obj.crowd else "")
+                label += "" if number is None else f", number {number}"
+                boxes.append(PictureBox(obj.box, obj.name, label, number, colours.get(obj.synset or "")))
         counts = Counter(obj.name for obj in picture.objects)
-        what = ", ".join(f"{number} × {name}" if number > 1 else name for name, number in counts.items())
+        content = ", ".join(f"{number} × {name}" if number > 1 else name for name, number in counts.items())
         spoken = explained.spoken if explained.direction == "i2t" and side == "other" else None
-        other = next((caption for caption in picture.captions if caption != explained.query_text), None)
-        quote = tuple(f"“{caption}”" for caption in (spoken or other,) if caption)
+        first_caption = next((caption for caption in picture.captions if caption != explained.query_text), None)
+        quote = tuple(f"“{caption}”" for caption in (spoken or first_caption,) if caption)
         size = (picture.width, picture.height) if picture.width and picture.height else None
-        heading = f"{title}: {picture.image} ({what or 'no objects'})"
+        heading = f"{title}: {picture.image} ({content or 'no objects'})"
         cards.append(PictureCard(heading, image=picture.image, details=quote, boxes=tuple(boxes), size=size))
     key = "Boxes with the same number are matched; dashed boxes have no match. One colour per concept."
     boxed = any(card.boxes for card in cards)
@@ -307,7 +307,7 @@ def _short_names(explained: Explanation) -> tuple[str, str]:
 
 def _tables(explained: Explanation) -> Iterator[Table]:
     """The tables of numbers; some have no rows."""
-    both, compared, called = _short_names(explained), explained.comparison, explained.called
+    names, compared, called = _short_names(explained), explained.comparison, explained.called
     by_image = explained.direction == "i2t"
 
     def area(value: float) -> str:
@@ -328,8 +328,8 @@ def _tables(explained: Explanation) -> Iterator[Table]:
         positions = []
         for side in ("ground_truth", "retrieved"):
             shares = sorted(row[side].items(), key=lambda entry: -entry[1])
-            said = (name if share == 1 else f"{name} {share:.0%}" for name, share in shares)
-            positions.append(_short(", ".join(said), 20))
+            words = (name if share == 1 else f"{name} {share:.0%}" for name, share in shares)
+            positions.append(_short(", ".join(words), 20))
         relations.append((concepts, *positions, Figure(row["agreement"])))
     places = []
     for at in explained.competitors:
@@ -345,10 +345,10 @@ def _tables(explained: Explanation) -> Iterator[Table]:
         metrics.append((name, *("–" if value is None else f"{value:.4g}" for value in values)))
     captions = ("caption",) if by_image else ()
     tables: Iterable[tuple[str, tuple[str, ...], Sequence[tuple[Cell, ...]], str]] = (
-        ("How many", ("concept", *both), counts, "lrr"),
-        ("Boxes, matched by area", ("no.", "concept", *both, "ratio", "difference"), boxes, "rlrrrr"),
-        ("Attributes of matched objects", ("concept", "family", *both, "agreement"), attributes, "llllr"),
-        ("Spatial relations", ("first to second", *both, "agreement"), relations, "lllr"),
+        ("How many", ("concept", *names), counts, "lrr"),
+        ("Boxes, matched by area", ("no.", "concept", *names, "ratio", "difference"), boxes, "rlrrrr"),
+        ("Attributes of matched objects", ("concept", "family", *names, "agreement"), attributes, "llllr"),
+        ("Spatial relations", ("first to second", *names, "agreement"), relations, "lllr"),
         ("The list", ("rank", "item", "score", "", *captions), places, "rlrl" + "l" * len(captions)),
         ("Metrics", ("metric", "all concepts", "mentioned"), metrics, "lrr"),
     )

@@ -95,10 +95,10 @@ def query_outcomes(run: Run | Mapping[str, Ranking], dataset: Dataset, direction
 
 def list_scores(ranking: Ranking, relevant: Array) -> tuple[Array, Array, Array]:
     """Of each query the score of the top-1 item, that of this relevant one (NaN beyond the top k), and the last one."""
-    listed, scores = ranking.top_items != UNRANKED, ranking.top_scores.astype(np.float64)
-    at, queries = (ranking.top_items == relevant[:, None]) & listed, np.arange(len(scores))
+    in_list, scores = ranking.top_items != UNRANKED, ranking.top_scores.astype(np.float64)
+    at, queries = (ranking.top_items == relevant[:, None]) & in_list, np.arange(len(scores))
     relevant_scores = np.where(at.any(axis=1), scores[queries, at.argmax(axis=1)], np.nan)
-    return scores[:, 0], relevant_scores, scores[queries, np.maximum(listed.sum(axis=1) - 1, 0)]
+    return scores[:, 0], relevant_scores, scores[queries, np.maximum(in_list.sum(axis=1) - 1, 0)]
 
 
 def ranking_of(
@@ -154,15 +154,15 @@ def first_relevant(ranking: Ranking) -> tuple[Array, Array]:
 def item_rows(ranking: Ranking, dataset: Dataset) -> Array:
     """The row of each item in the dataset; −1 for those that only ready-made lists name, behind the dataset's own."""
     kind = "caption" if ranking.direction == IMAGE_TO_TEXT else "image"
-    known = dataset.caption_ids if kind == "caption" else dataset.image_ids
-    if len(ranking.item_ids) > len(known) and ranking.item_ids[: len(known)] == known:
-        return np.concatenate([np.arange(len(known)), np.full(len(ranking.item_ids) - len(known), UNRANKED)])
-    return _rows(ranking.item_ids, known, kind, dataset)
+    ids = dataset.caption_ids if kind == "caption" else dataset.image_ids
+    if len(ranking.item_ids) > len(ids) and ranking.item_ids[: len(ids)] == ids:
+        return np.concatenate([np.arange(len(ids)), np.full(len(ranking.item_ids) - len(ids), UNRANKED)])
+    return _rows(ranking.item_ids, ids, kind, dataset)
 
 
-def _rows(ids: Ids, known: Ids, kind: str, dataset: Dataset) -> Array:
+def _rows(ids: Ids, dataset_ids: Ids, kind: str, dataset: Dataset) -> Array:
     try:
-        return positions(ids, known, kind)
+        return positions(ids, dataset_ids, kind)
     except InputError as error:
         known_id = error.code == "unknown-id" and error.subject is not None
         problem = f"the run ranks {kind} {error.subject!r}" if known_id else error.problem

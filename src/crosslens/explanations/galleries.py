@@ -103,8 +103,8 @@ class Gallery(Presented):
         """The images that a page shows."""
         pictures: dict[str, None] = {}
         for query in self.queries:
-            shown = [query.image, *query.right, *(item.image for ranked in query.lists for item in ranked.items)]
-            pictures.update(dict.fromkeys(image for image in shown if image is not None))
+            images = [query.image, *query.right, *(item.image for top in query.lists for item in top.items)]
+            pictures.update(dict.fromkeys(image for image in images if image is not None))
         return tuple(pictures)
 
     @property
@@ -119,33 +119,33 @@ class Gallery(Presented):
         for query in self.queries:
             head = f"{query.query}: {query.text}" if query.text is not None else query.query
             columns, places, lists = [], [], []
-            for ranked in query.lists:
+            for top in query.lists:
                 cells, cards = [], []
-                for item in ranked.items:
+                for item in top.items:
                     mark: Literal["", "right"] = "right" if item.relevant else ""
                     text = item.item if item.text is None else item.text
                     similar = "" if item.phi is None else f" φ {item.phi:.2f}"
                     cells.append(f"{_RELEVANT if mark else ' '} {item.score:.3f}{similar} {text}")
                     title = f"{item.rank}  {item.score:.3f}{similar}{f' {_RELEVANT} relevant' if mark else ''}"
-                    said = () if item.text is None else (item.text,)
+                    texts = () if item.text is None else (item.text,)
                     shared = (f"in {item.lists} of {len(self.models)} lists",) if self.models[1:] else ()
-                    cards.append(PictureCard(title, said, item.image, mark, (item.item, *shared)))
+                    cards.append(PictureCard(title, texts, item.image, mark, (item.item, *shared)))
                 columns.append(cells + [ABSENT] * (self.k - len(cells)))
-                first = ranked.first_relevant
+                first = top.first_relevant
                 places.append("none in the list" if first is None else f"rank {first:,}")
                 below = f", below the top {self.k}" if first is not None and first > self.k else ""
-                title = f"{ranked.model}, first relevant item: {places[-1]}{below}"
+                title = f"{top.model}, first relevant item: {places[-1]}{below}"
                 lists.append(Cards(title, tuple(cards), self.pictures, most=0))
             rows = [(str(rank), *cells) for rank, cells in enumerate(zip(*columns, strict=True), start=1)]
             table = Table(("rank", *self.models), [*rows, ("first relevant", *places)], cut=True, aside=True)
             overlap = f"overlap@{self.k}: {query.overlap:.2f}" if self.models[1:] else ""
             parts: list[Part] = [table, Text.of(overlap, note=True), *lists]
             if self.pictures:  # first that of the query, or those of the images that are relevant to its text
-                asked = [PictureCard("relevant", image=image, details=(image,)) for image in query.right[:_MOST_RIGHT]]
+                front = [PictureCard("relevant", image=image, details=(image,)) for image in query.right[:_MOST_RIGHT]]
                 title = format_count(query.relevant, "relevant item")
                 if query.image is not None:
-                    asked, title = [PictureCard("query image", image=query.image, details=(query.query,))], ""
-                parts.insert(0, Cards(title, tuple(asked), self.pictures, most=0))
+                    front, title = [PictureCard("query image", image=query.image, details=(query.query,))], ""
+                parts.insert(0, Cards(title, tuple(front), self.pictures, most=0))
             yield Section(head, tuple(parts), query.query)
         closing = f"{_RELEVANT} marks relevant items." + (
             f" φ: how similar an item is to the query, by {self.phi}." if self.phi else ""
@@ -179,11 +179,11 @@ def retrieval_gallery(
     it is to the query (``"spice"``), as equally good lists can hold images that are near and far.
     """
     first = next(iter(runs.values()))
-    chosen = ranking_of(first, direction, dataset)
-    if direction is None and queries and not set(queries) & set(chosen.query_ids):  # the other direction may have them
-        others = [ranking_of(first, other, dataset) for other in first.rankings if other != chosen.direction]
-        chosen = next((other for other in others if set(queries) & set(other.query_ids)), chosen)
-    direction = chosen.direction
+    ranking = ranking_of(first, direction, dataset)
+    if direction is None and queries and not set(queries) & set(ranking.query_ids):  # the other direction may have them
+        others = [ranking_of(first, other, dataset) for other in first.rankings if other != ranking.direction]
+        ranking = next((other for other in others if set(queries) & set(other.query_ids)), ranking)
+    direction = ranking.direction
     if k < 1:
         raise UsageError(f"k is {k}", fix="k must be at least 1", option="k")
     rankings = {name: ranking_of(run, direction, dataset) for name, run in runs.items()}
@@ -200,9 +200,9 @@ def retrieval_gallery(
             "the runs have no query in common", expected="runs of one dataset", fix="name runs of the same queries"
         )
     shared = [query for query in rankings[next(iter(rankings))].query_ids if query in common]
-    listed = {name: _Lists(ranking, k) for name, ranking in rankings.items()}
+    by_model = {name: _Lists(ranking, k) for name, ranking in rankings.items()}
     notes: list[str] = []
-    shown: dict[str, None] = {}
+    selected: dict[str, None] = {}
     keys = dataset.caption_ids
     if direction == IMAGE_TO_TEXT:
         keys = tuple(dataset.image_ids[row] for row in dataset.caption_image)
@@ -221,19 +221,19 @@ def retrieval_gallery(
             )
         if len(matches) > _MOST_MATCHES:
             notes.append(f"{len(matches):,} queries contain {word!r}: the first {_MOST_MATCHES} are shown")
-        shown.update(dict.fromkeys(matches[:_MOST_MATCHES]))
+        selected.update(dict.fromkeys(matches[:_MOST_MATCHES]))
     if hardest:  # by the best rank of any model, then by the worst; the worst first
         far = np.iinfo(np.int64).max  # a ready-made list ended before the relevant item
-        judged = [query for query in shared if all(query in lists.judged for lists in listed.values())]
-        ranks = {query: [lists.rank[query] or far for lists in listed.values()] for query in judged}
-        judged.sort(key=lambda query: (-min(ranks[query]), -max(ranks[query])))
-        shown.update(dict.fromkeys(judged[:hardest]))
-    if drawn := random if random or hardest or queries else min(5, len(shared)):
+        answerable = [query for query in shared if all(query in lists.answerable for lists in by_model.values())]
+        ranks = {query: [lists.rank[query] or far for lists in by_model.values()] for query in answerable}
+        answerable.sort(key=lambda query: (-min(ranks[query]), -max(ranks[query])))
+        selected.update(dict.fromkeys(answerable[:hardest]))
+    if count := random if random or hardest or queries else min(5, len(shared)):
         order = random_stream(seed, "gallery", direction).permutation(len(shared))
-        rest = [query for query in (sorted(shared)[row] for row in order) if query not in shown]
-        shown.update(dict.fromkeys(rest[:drawn]))
-    overlap = float(np.mean([_overlap([lists.items(query) for lists in listed.values()]) for query in shared]))
-    gallery = [_query(query, listed, dataset, direction) for query in shown]
+        rest = [query for query in (sorted(shared)[row] for row in order) if query not in selected]
+        selected.update(dict.fromkeys(rest[:count]))
+    overlap = float(np.mean([_overlap([lists.items(query) for lists in by_model.values()]) for query in shared]))
+    gallery = [_query(query, by_model, dataset, direction) for query in selected]
     if phi is not None:
         gallery = _with_phi(gallery, dataset, phi)
     return Gallery(
@@ -246,18 +246,18 @@ def _with_phi(queries: Sequence[GalleryQuery], dataset: Dataset, phi: str) -> li
     pairs = [
         (query.image, item.item) if query.image is not None else (item.image, query.query)
         for query in queries
-        for ranked in query.lists
-        for item in ranked.items
+        for top in query.lists
+        for item in top.items
     ]
     present = [image in dataset.image_rows and caption in dataset.caption_rows for image, caption in pairs]
     rows = [(dataset.image_rows[str(image)], dataset.caption_rows[caption])
-            for (image, caption), there in zip(pairs, present, strict=True) if there]  # fmt: skip
+            for (image, caption), is_present in zip(pairs, present, strict=True) if is_present]  # fmt: skip
     numbers = iter(relevance_pairs(dataset, phi, *np.array(rows, np.int64).reshape(-1, 2).T).tolist())
-    values = iter([next(numbers) if there else None for there in present])
+    values = iter([next(numbers) if is_present else None for is_present in present])
     return [
         replace(query, lists=tuple(
-            replace(ranked, items=tuple(replace(item, phi=next(values)) for item in ranked.items))
-            for ranked in query.lists
+            replace(top, items=tuple(replace(item, phi=next(values)) for item in top.items))
+            for top in query.lists
         ))
         for query in queries
     ]  # fmt: skip
@@ -270,9 +270,9 @@ class _Lists:
         self.ranking, self.k = ranking, k
         self._row = {query: row for row, query in enumerate(ranking.query_ids)}
         best, ranks = first_relevant(ranking)
-        self.judged = {query for query, item in zip(ranking.query_ids, best, strict=True) if item != UNRANKED}
-        known = zip(ranking.query_ids, ranks.tolist(), strict=True)
-        self.rank: dict[str, int | None] = {query: None if rank == UNRANKED else rank for query, rank in known}
+        self.answerable = {query for query, item in zip(ranking.query_ids, best, strict=True) if item != UNRANKED}
+        pairs = zip(ranking.query_ids, ranks.tolist(), strict=True)
+        self.rank: dict[str, int | None] = {query: None if rank == UNRANKED else rank for query, rank in pairs}
 
     def items(self, query: str) -> list[str]:
         row = self.ranking.top_items[self._row[query], : self.k]
@@ -291,15 +291,15 @@ def _overlap(lists: Sequence[Sequence[str]]) -> float:
     return float(np.mean(shares)) if shares else 1.0
 
 
-def _query(query: str, listed: Mapping[str, _Lists], dataset: Dataset, direction: str) -> GalleryQuery:
-    tops = {name: lists.items(query) for name, lists in listed.items()}
-    relevant = list(dict.fromkeys(item for lists in listed.values() for item in lists.relevant(query)))
+def _query(query: str, by_model: Mapping[str, _Lists], dataset: Dataset, direction: str) -> GalleryQuery:
+    tops = {name: lists.items(query) for name, lists in by_model.items()}
+    relevant = list(dict.fromkeys(item for lists in by_model.values() for item in lists.relevant(query)))
     forward = direction == IMAGE_TO_TEXT
     lists = []
-    for name, ranked in listed.items():
-        relevant_items = set(ranked.relevant(query))
+    for name, ranks in by_model.items():
+        relevant_items = set(ranks.relevant(query))
         items = []
-        for rank, (item, score) in enumerate(ranked.ranking.top(query, ranked.k), start=1):
+        for rank, (item, score) in enumerate(ranks.ranking.top(query, ranks.k), start=1):
             image: str | None = item
             text = None
             if forward:  # a ready-made list may name captions that the dataset does not have
@@ -308,7 +308,7 @@ def _query(query: str, listed: Mapping[str, _Lists], dataset: Dataset, direction
                 text = None if row is None else dataset.texts[row]
             lists_with = sum(item in top for top in tops.values())
             items.append(GalleryItem(rank, item, score, item in relevant_items, image, text, lists_with))
-        lists.append(GalleryList(name, tuple(items), ranked.rank[query]))
+        lists.append(GalleryList(name, tuple(items), ranks.rank[query]))
     return GalleryQuery(
         query,
         None if forward else dataset.texts[dataset.caption_rows[query]],

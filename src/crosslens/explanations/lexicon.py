@@ -133,8 +133,8 @@ def is_visible(name: str) -> bool:
     net, word, usual = load_wordnet(), name.replace(" ", "_"), meaning(name)
     synsets = net.synsets(name, "n").tolist()
     uses = [dict(zip(map(str.lower, net.lemmas(row)), net.uses(row), strict=True)).get(word, 0) for row in synsets]
-    counted = sum(uses) >= _FREQUENT
-    frequent = [row for at, row in enumerate(synsets) if (_FREQUENT * uses[at] >= sum(uses) if counted else at < 2)]
+    enough = sum(uses) >= _FREQUENT
+    frequent = [row for at, row in enumerate(synsets) if (_FREQUENT * uses[at] >= sum(uses) if enough else at < 2)]
     kinds = map(hypernyms_of, [*map(net.name, frequent), *([usual] if usual else [])])
     return any(PLACE not in kind and not kind.isdisjoint(_OBJECTS) for kind in kinds)
 

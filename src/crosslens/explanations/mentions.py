@@ -141,11 +141,11 @@ def mentions_of(text: str, parse: Parse) -> QueryMentions:
             kinds = [(family, value) for family, values in families for value in sorted(values)]  # *dark brown*: brown
             kinds = kinds or [("action" if is_verb else "detail", attribute)]
         mentions += [Mention(kind, *span, noun, meaning(noun), value) for kind, value in kinds]
-    for token, stated, other_token in graph.relations:
+    for token, phrase, other_token in graph.relations:
         if (noun := nouns.get(token)) is None or (other := nouns.get(other_token)) is None:
             continue
-        span = spans.relation(token, stated, other_token)
-        mentions.append(Mention("relation", *span, noun, meaning(noun), stated, other, meaning(other)))
+        span = spans.relation(token, phrase, other_token)
+        mentions.append(Mention("relation", *span, noun, meaning(noun), phrase, other, meaning(other)))
     mentions.sort(key=lambda word: (word.start, word.end, KINDS.index(word.kind), word.value))
     return QueryMentions(text, tuple(mentions))
 
@@ -197,8 +197,8 @@ class _TokenSpans:
         return self.span(first, last)
 
     def _is_word(self, token: int, word: str) -> bool:
-        written, lemma = self.parse.words[token].lower(), self.parse.lemmas[token]
-        return word in (written, lemma, number_word(written), COUNTED_AS.get(lemma))
+        text, lemma = self.parse.words[token].lower(), self.parse.lemmas[token]
+        return word in (text, lemma, number_word(text), COUNTED_AS.get(lemma))
 
 
 LIGHT_VERBS = word_set("appear be contain feature get go have include like look make prepare see seem show take use")
@@ -304,12 +304,12 @@ def check_mention(word: Mention, image: AnnotatedImage, vocabulary: Vocabulary) 
         loose = [attribute_values(item.loose)[family] for item in objects]
         values = [attribute_values(item.attributes)[family] - near for item, near in zip(objects, loose, strict=True)]
         observed = tuple(sorted(frozenset[str]().union(*values)))
-        listed = ", ".join(observed)
+        words = ", ".join(observed)
         if word.value in observed:
-            return MentionCheck(word, SATISFIED, f"{word.noun}: {listed}", observed)
+            return MentionCheck(word, SATISFIED, f"{word.noun}: {words}", observed)
         if not all(values) or any(word.value in near for near in loose) or image.may_have(word.noun):
-            return MentionCheck(word, OPEN, f"partly {listed}" if observed else f"the {word.kind} is not annotated")
-        return MentionCheck(word, VIOLATED, f"{word.noun}: {listed}", observed, len(objects))
+            return MentionCheck(word, OPEN, f"partly {words}" if observed else f"the {word.kind} is not annotated")
+        return MentionCheck(word, VIOLATED, f"{word.noun}: {words}", observed, len(objects))
     if word.kind == "relation":
         return _check_relation(word, objects, image, vocabulary)
     wordnet = load_wordnet()
@@ -355,8 +355,8 @@ def _check_relation(
     side = _SIDES.get(word.value)
     if side is None:
         return MentionCheck(word, OPEN, "boxes do not decide it")
-    other = Mention("object", word.text, word.start, word.end, word.other, word.other_synset, word.other)
-    presence = _check_presence(other, image, vocabulary)
+    target = Mention("object", word.text, word.start, word.end, word.other, word.other_synset, word.other)
+    presence = _check_presence(target, image, vocabulary)
     if presence.verdict != SATISFIED:
         return replace(presence, word=word)
     pairs = [(item, partner) for item in objects for partner in image.of(word.other) if item is not partner]

@@ -308,9 +308,9 @@ class AnnotatedImage:
         return any(f" {form} " in f" {_NO_LETTER.sub(' ', text.lower())} " for text in self.captions for form in forms)
 
     def as_dict(self) -> dict[str, Any]:
-        about = {"image": self.image, "file": self.file, "width": self.width, "height": self.height}
+        content = {"image": self.image, "file": self.file, "width": self.width, "height": self.height}
         objects = [{name: value for name, value in vars(item).items() if name != "loose"} for item in self.objects]
-        return {**about, "captions": self.captions, "objects": objects}
+        return {**content, "captions": self.captions, "objects": objects}
 
 
 def annotated_images(objects: ImageObjects, images: Sequence[str], crowds: Any = None) -> Mapping[str, AnnotatedImage]:

@@ -133,10 +133,10 @@ class Overview(Presented):
         common synsets have the ``same_multiplicity`` in both images or ``different_multiplicities``, and their shares;
         ``most_common_CE``, the smallest of several, and in how many failures it is CE.
         """
-        counted = ("common", "missing", "extra", "concept_pairs", "wrong_counts")
+        tallies = ("common", "missing", "extra", "concept_pairs", "wrong_counts")
         rows = []
         for scope in SCOPES:
-            sums = (int(self.failures[column_of(name, scope)].sum()) for name in counted)
+            sums = (int(self.failures[column_of(name, scope)].sum()) for name in tallies)
             common, missing, extra, matchings, different = sums
             values = self.failures[column_of("CE", scope)].drop_nulls().to_numpy()
             errors, counts = np.unique(values, return_counts=True)
@@ -158,10 +158,10 @@ class Overview(Presented):
             f"{self.run} on {self.dataset}: {failing:,} of {format_count(whole, 'query')} failed "
             f"({100 * failing / whole:.1f}%), {self.direction}; concepts from {self.source}"
         )
-        asked = "Query concepts, and what was retrieved instead"
+        query_title = "Query concepts, and what was retrieved instead"
         maps = [
             confusion_map(self, confusions, title)
-            for confusions, title in ((self.confusions, "Confused concepts"), (self.query_confusions, asked))
+            for confusions, title in ((self.confusions, "Confused concepts"), (self.query_confusions, query_title))
             if confusions.height
         ]
         yield Section("", (Text.of(head), *maps))
@@ -180,7 +180,7 @@ class Overview(Presented):
             "Number of causes": _table_of_cause_numbers(self),
             "Rules": table_of_rules(self.rules, self.listed),
             f"Confused with{kinds}": confused,
-            f"{asked}{kinds}": table_of_confusions(self.query_confusions, self.listed, self.names),
+            f"{query_title}{kinds}": table_of_confusions(self.query_confusions, self.listed, self.names),
             "Correlations over failures": table_of_correlations(self),
         }
         for title, table in tables.items():
@@ -195,7 +195,7 @@ class Overview(Presented):
 
     def as_dict(self) -> dict[str, Any]:
         names = ("run", "dataset", "direction", "source", "depth", "level", "resamples", "seed")
-        listed = ("metrics", "totals", "correlations", "causes", "cause_numbers", "rules")
+        table_names = ("metrics", "totals", "correlations", "causes", "cause_numbers", "rules")
         return json_form(
             {
                 "format": "crosslens/explain-overview",
@@ -204,7 +204,7 @@ class Overview(Presented):
                 "queries": self.queries.height,
                 "failures": self.failures.height,
                 "settings": self.settings,
-                **{name: getattr(self, name) for name in listed},
+                **{name: getattr(self, name) for name in table_names},
                 "atlas": self.confusions.head(TOP),
                 "query_atlas": self.query_confusions.head(TOP),
                 "notes": self.notes,
@@ -257,8 +257,8 @@ def explain_run(
     rows = objects.rows(failures["ground_truth"]), objects.rows(failures["retrieved"])
     metrics = concept_table(objects, *rows, threshold=threshold, base=base)
     informed = concept_table(objects, *rows, mentioned=mentioned, threshold=threshold, base=base)
-    judged = judge_failures(failures, dataset, objects, queries, progress)
-    causes = cause_table([[judgement for _, judgement in mentions] for mentions in judged])
+    judgements = judge_failures(failures, dataset, objects, queries, progress)
+    causes = cause_table([[judgement for _, judgement in mentions] for mentions in judgements])
     table = pl.concat([failures, metrics, informed.select(pl.all().name.prefix(QUERY)), causes], how="horizontal")
     clusters = np.unique(failures["ground_truth"].to_numpy(), return_inverse=True)[1]
     draws = Bootstrap(clusters, resamples, seed)
@@ -376,15 +376,15 @@ def confusion_bars(overview: Overview) -> Folded | None:
     for number, row in enumerate(rows[:_MOST_CONFUSIONS]):
         of = round(row["count"] / row["share_of_expected"])
         behind = overview.failures.filter(pl.col("query").is_in(row["examples"])).to_dicts()
-        listed = EvidenceList(
+        examples = EvidenceList(
             f"confused-{overview.run}-{number}",
             f"For example {format_count(len(behind), 'query')}",
-            tuple((own["query"], f"“{own['text']}”" if own["text"] else own["item"]) for own in behind),
+            tuple((miss["query"], f"“{miss['text']}”" if miss["text"] else miss["item"]) for miss in behind),
         )
-        asked, shown = (synset_label(row[side], overview.names) for side in ("expected", "shown"))
+        expected, shown = (synset_label(row[side], overview.names) for side in ("expected", "shown"))
         bars.append(PairedBar(
-            asked, (row["count"], of - row["count"]), about=f"{row['count']:,} of {of:,} misses",
-            changed=(asked, shown), details=(listed,), addresses=(f"#{listed.target}", ""),
+            expected, (row["count"], of - row["count"]), about=f"{row['count']:,} of {of:,} misses",
+            changed=(expected, shown), details=(examples,), addresses=(f"#{examples.target}", ""),
             pictures=tuple(behind[0][side] for side in ("ground_truth", "retrieved") if behind),
         ))  # fmt: skip
     chart = PairedBars(
@@ -432,9 +432,9 @@ def table_of_totals(metrics: Sequence[Mapping[str, Any]], totals: Sequence[Mappi
             "objects missed": f"{missed:,.0f}",
             "common synsets": f"{row['common_synsets']:,}",
             "non-common synsets": f"{row['non_common_synsets']:,}",
-            "matchings (% of non-common)": _counted(row["matchings"], matched),
-            "same multiplicity (% of common)": _counted(row["same_multiplicity"], row["same_share"]),
-            "different multiplicities (% of common)": _counted(row["different_multiplicities"], row["different_share"]),
+            "matchings (% of non-common)": _share(row["matchings"], matched),
+            "same multiplicity (% of common)": _share(row["same_multiplicity"], row["same_share"]),
+            "different multiplicities (% of common)": _share(row["different_multiplicities"], row["different_share"]),
             "most common CE (failures)": f"{most} ({row['most_common_CE_failures']:,})",
             "CA, %": "–" if agreement is None else f"{100 * agreement:.1f}",
             "SD[binary], %": "–" if sizes is None else f"{100 * sizes:.1f}",
@@ -447,7 +447,7 @@ def table_of_totals(metrics: Sequence[Mapping[str, Any]], totals: Sequence[Mappi
     return Table(("", "every object", "query concepts"), rows, "lrr", notes=(note,))
 
 
-def _counted(number: int, share: float | None) -> str:
+def _share(number: int, share: float | None) -> str:
     return f"{number:,}" if share is None else f"{number:,} ({100 * share:.1f})"
 
 
@@ -459,8 +459,8 @@ def concept_figure(metric: str, row: Mapping[str, Any]) -> Figure:
 
 def size_notes(settings: Mapping[str, Any], metrics: pl.DataFrame) -> tuple[str, ...]:
     """What the base of SD hides: relative to the right image's box, a smaller box differs by less than 1."""
-    measured = metrics.filter((pl.col("metric") == "SD[binary]") & pl.col("mean").is_not_null()).height > 0
-    if not measured or settings.get("base", GROUND_TRUTH) != GROUND_TRUTH or settings.get("threshold", 1.0) < 1:
+    compared = metrics.filter((pl.col("metric") == "SD[binary]") & pl.col("mean").is_not_null()).height > 0
+    if not compared or settings.get("base", GROUND_TRUTH) != GROUND_TRUTH or settings.get("threshold", 1.0) < 1:
         return ()
     return (
         "SD[binary] counts boxes that differ from those of the right image by at least "
@@ -473,8 +473,8 @@ def _table_of_causes(overview: Overview) -> Table:
     rows = []
     for row in overview.causes.to_dicts():
         shares: tuple[Cell, ...] = (Figure.percent(None).of_row(row, "share"), Figure.percent(row["main_share"]))
-        asked = (None, None) if row["asked"] is None else (row["asked"], row["open"])
-        rows.append((row["cause"], *asked, row["count"], *(("open",) * 2 if is_open(row) else shares)))
+        counts = (None, None) if row["asked"] is None else (row["asked"], row["open"])
+        rows.append((row["cause"], *counts, row["count"], *(("open",) * 2 if is_open(row) else shares)))
     note = (
         "asked: failures whose query mentions it; open: of these, undecided, and in place of a share that most of "
         "them leave undecided; main: counted once per failure, by the first that applies from above."
@@ -500,14 +500,14 @@ def _table_of_cause_numbers(overview: Overview) -> Table:
     return Table(("causes", "failures", "% of failures", "of caused, %"), rows, notes=(note,))
 
 
-def table_of_rules(rules: pl.DataFrame, listed: int) -> Table:
+def table_of_rules(rules: pl.DataFrame, most: int) -> Table:
     """Rules that chance does not explain first; only those that make something likelier."""
     rows = tuple(
         (
             " and ".join(row["if"]), row["then"], row["count"], Figure.percent(row["support"]),
             Figure.percent(row["confidence"]), Figure(row["lift"]), Figure.p(row["p_adjusted"], 1000),
         )
-        for row in rules.filter(pl.col("lift") > 1).head(listed).to_dicts()
+        for row in rules.filter(pl.col("lift") > 1).head(most).to_dicts()
     )  # fmt: skip
     header = ("if wrong", "then wrong", "times", "support, %", "confidence, %", "lift", "p")
     note = (
@@ -517,7 +517,7 @@ def table_of_rules(rules: pl.DataFrame, listed: int) -> Table:
     return Table(header, rows, notes=(note,))
 
 
-def table_of_confusions(confusions: pl.DataFrame, listed: int, names: Mapping[str, str] | None = None) -> Table:
+def table_of_confusions(confusions: pl.DataFrame, most: int, names: Mapping[str, str] | None = None) -> Table:
     """The most frequent confusions."""
     rows = tuple(
         (
@@ -525,7 +525,7 @@ def table_of_confusions(confusions: pl.DataFrame, listed: int, names: Mapping[st
             Figure(row["share_of_expected"], scale=100, digits=0), Figure(row["lift"], digits=1),
             Figure(row["similarity"]),
         )
-        for row in confusions.head(listed).to_dicts()
+        for row in confusions.head(most).to_dicts()
     )  # fmt: skip
     return Table(("expected", "shown", "times", "of expected, %", "lift", "similarity"), rows)
 

@@ -69,11 +69,11 @@ class ImageGallery:
                 "the gallery has one image", expected="two or more: a single image is always first", fix="add images"
             )
 
-    def results(self, texts: Sequence[str], vectors: Array, own: Sequence[int]) -> list[QueryResult]:
-        """For each text, given as its vector, the result with the image in row ``own`` as its own."""
+    def results(self, texts: Sequence[str], vectors: Array, own_rows: Sequence[int]) -> list[QueryResult]:
+        """For each text, given as its vector, the result with its own image in row ``own_rows``."""
         names = tuple(str(number) for number in range(len(texts)))
         scorer = scorer_of(self.images, Embeddings(names, vectors), self.score)
-        columns, rows = np.arange(len(texts)), np.asarray(own, np.int64)
+        columns, rows = np.arange(len(texts)), np.asarray(own_rows, np.int64)
         truth = Relevance.from_indices(self.images.ids, names, rows, columns)
         ranking = rank_both(scorer, {IMAGE_TO_TEXT: truth, TEXT_TO_IMAGE: truth.flip()}, depth=2)[TEXT_TO_IMAGE]
         scores = scorer.exact(rows, columns)
@@ -98,13 +98,13 @@ class QuerySet:
     direction: str
     gallery: ImageGallery
     ids: Ids
-    own: tuple[int, ...]
+    own_rows: tuple[int, ...]
     before: tuple[QueryResult, ...]
     encode: Callable[[Sequence[str]], Array]
 
     def results(self, texts: Sequence[str], rows: Sequence[int]) -> list[QueryResult]:
         """The results of texts, each instead of the query of that row."""
-        return self.gallery.results(texts, self.encode(texts), [self.own[row] for row in rows])
+        return self.gallery.results(texts, self.encode(texts), [self.own_rows[row] for row in rows])
 
 
 def query_set_of(
@@ -119,49 +119,49 @@ def query_set_of(
     if isinstance(encoder, StoredEmbeddings):
         raise UsageError(f"{encoder.name} holds vectors, not a model", fix="name the model that made them")
     require_modality(encoder, TEXTS)
-    how, shown = encoding.stream(None, unasked_cache=False), encoding.stream(progress, unasked_cache=False)
+    quiet, visible = encoding.stream(None, unasked_cache=False), encoding.stream(progress, unasked_cache=False)
     sample = None if options.only else options.sample  # which are right is known after encoding
 
     def encode(texts: Sequence[str]) -> Array:
-        return encode_texts(encoder, texts, **how).rows
+        return encode_texts(encoder, texts, **quiet).rows
 
     if options.image_text is None:
         require_modality(encoder, IMAGES)
         rows = _rows(dataset, queries, sample, options.seed)
         subset = replace(dataset, captions=dataset.captions[rows])
         folder = encoding.image_folder
-        encoded = encode_dataset(subset, encoder, image_folder=folder, skip_bad=encoding.skip_bad, **shown)
+        encoded = encode_dataset(subset, encoder, image_folder=folder, skip_bad=encoding.skip_bad, **visible)
         subset, images, captions = encoded.dataset, encoded.images, encoded.captions
         if images is None or captions is None:
             raise InputError("no query is left", expected="captions of readable images", fix="repair the images")
     else:
         number = options.query_caption
-        texts = text_only(dataset, encoder, query=number, image_text=options.image_text, **shown)
+        texts = text_only(dataset, encoder, query=number, image_text=options.image_text, **visible)
         hint = f"; caption number {number} of each image is its query"
         rows = _rows(texts.dataset, queries, sample, options.seed, hint)
         subset = replace(texts.dataset, captions=texts.dataset.captions[rows])
         images, captions = texts.images, Embeddings(subset.caption_ids, texts.captions.vectors[rows])
     gallery = ImageGallery(images, options.score or default_score(images.kind))
-    own = tuple(subset.caption_image.tolist())
-    before = gallery.results(subset.texts, np.asarray(captions.vectors), own)
+    own_rows = tuple(subset.caption_image.tolist())
+    before = gallery.results(subset.texts, np.asarray(captions.vectors), own_rows)
     direction = TEXT_TO_IMAGE if options.image_text is None else TEXT_TO_TEXT
-    chosen = list(range(len(before)))
+    selected = list(range(len(before)))
     if options.only is not None:
-        chosen = [row for row, result in enumerate(before) if result.right == (options.only == RIGHT)]
-        if not chosen:
+        selected = [row for row, result in enumerate(before) if result.right == (options.only == RIGHT)]
+        if not selected:
             expected = f"such a query, among {len(before):,}"
             raise InputError(f"no query is {options.only}", expected=expected, fix=f"drop {argument('only')}")
-        chosen = _sample(chosen, options.sample, options.seed)
-    ids, images_of = tuple(subset.caption_ids[row] for row in chosen), tuple(own[row] for row in chosen)
-    return QuerySet(direction, gallery, ids, images_of, tuple(before[row] for row in chosen), encode)
+        selected = _sample(selected, options.sample, options.seed)
+    ids, images_of = tuple(subset.caption_ids[row] for row in selected), tuple(own_rows[row] for row in selected)
+    return QuerySet(direction, gallery, ids, images_of, tuple(before[row] for row in selected), encode)
 
 
 def _sample(rows: Sequence[int], count: int | None, seed: int) -> list[int]:
     """So many of the rows, drawn by the seed, in their order; all of them where there are no more."""
     if count is None or count >= len(rows):
         return list(rows)
-    chosen = random_stream(seed, "counterfactual queries").choice(len(rows), count, replace=False)
-    return [rows[index] for index in sorted(chosen.tolist())]
+    picks = random_stream(seed, "counterfactual queries").choice(len(rows), count, replace=False)
+    return [rows[index] for index in sorted(picks.tolist())]
 
 
 def _rows(dataset: Dataset, queries: Sequence[str] | None, sample: int | None, seed: int, hint: str = "") -> list[int]:

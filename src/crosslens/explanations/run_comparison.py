@@ -199,13 +199,13 @@ class ConceptTable(Presented):
         )
         titles = ("Concept metrics, every object", "Concept metrics, query concepts")
         for scope, title, under in zip(SCOPES, titles, ((), notes), strict=True):
-            shown = [name for name in _TABLE_3 if scope == SCOPES[0] or name != FAILS]
+            metrics = [name for name in _TABLE_3 if scope == SCOPES[0] or name != FAILS]
             rows: list[tuple[Cell, ...]] = []
             for run in self.overviews:
                 metric_rows = self.metrics.filter((pl.col("run") == run) & (pl.col("scope") == scope)).to_dicts()
                 by_metric = {row["metric"]: row for row in metric_rows}
-                rows.append((run, *(_concept_cell(name, by_metric[name]) for name in shown)))
-            header = ("run", *(_TABLE_3[name] for name in shown))
+                rows.append((run, *(_concept_cell(name, by_metric[name]) for name in metrics)))
+            header = ("run", *(_TABLE_3[name] for name in metrics))
             table = Table(header, rows, notes=under)
             bare = tuple(
                 tuple(replace(cell, low=nan, high=nan) if isinstance(cell, Figure) else cell for cell in row)
@@ -224,8 +224,8 @@ class ConceptTable(Presented):
             }
             for name, overview in self.overviews.items()
         ]
-        about = {"format": "crosslens/explain-runs", "version": 1, "direction": self.direction}
-        return json_form({**about, "runs": runs, "metrics": self.metrics})
+        head = {"format": "crosslens/explain-runs", "version": 1, "direction": self.direction}
+        return json_form({**head, "runs": runs, "metrics": self.metrics})
 
 
 def _concept_cell(metric: str, row: Mapping[str, Any]) -> Figure:
@@ -257,6 +257,6 @@ def tabulate_overviews(overviews: Mapping[str, Overview]) -> ConceptTable:
             for scope, metric, estimate, values in more
         ]
         metrics = pl.concat([overview.metrics, pl.DataFrame(rows, schema=overview.metrics.schema, orient="row")])
-        about = {"run": name, "queries": queries.height, "failures": failures.height}
-        tables.append(metrics.select(*(pl.lit(value).alias(key) for key, value in about.items()), pl.all()))
+        labels = {"run": name, "queries": queries.height, "failures": failures.height}
+        tables.append(metrics.select(*(pl.lit(value).alias(key) for key, value in labels.items()), pl.all()))
     return ConceptTable(dict(overviews), next(iter(overviews.values())).direction, pl.concat(tables))

@@ -25,20 +25,20 @@ def dataset_of_run(run: Run, dataset: Dataset | str | Path | None = None, **opti
     """
     if isinstance(dataset, Dataset):
         return dataset
-    read = _recipe_dataset(run, "dataset", options) if dataset is None else load_dataset(str(dataset), **options)
-    if read is None:
+    source = _recipe_dataset(run, "dataset", options) if dataset is None else load_dataset(str(dataset), **options)
+    if source is None:
         raise UsageError(f"the recipe of the run {run.name!r} names no dataset", fix=f"pass {argument('dataset')}")
     model, queries = _recipe_table(run, "model"), _recipe_dataset(run, "queries", {})
     asking = model.get("query_caption", 0)
     if queries is not None:
         shared = bool(model.get("shared_images"))
-        asked = text_queries(read, asking, queries, shared_images=shared).dataset
+        query_dataset = text_queries(source, asking, queries, shared_images=shared).dataset
         if asking in (EACH, MEAN):
-            return asked
-        return replace(text_queries(read, EACH, queries, shared_images=shared).dataset, corpus=asked.corpus)
+            return query_dataset
+        return replace(text_queries(source, EACH, queries, shared_images=shared).dataset, corpus=query_dataset.corpus)
     if model.get("image_text") is None:
-        return read
-    return replace(read, corpus=read.captions.filter(pl.int_range(pl.len()).over("image") != asking))
+        return source
+    return replace(source, corpus=source.captions.filter(pl.int_range(pl.len()).over("image") != asking))
 
 
 def _recipe_dataset(run: Run, name: str, options: Mapping[str, Any]) -> Dataset | None:
@@ -64,8 +64,8 @@ def _recipe_dataset(run: Run, name: str, options: Mapping[str, Any]) -> Dataset 
 
 def dataset_change(run: Run, dataset: Dataset) -> str | None:
     """A warning where the dataset is no longer what the run was made from."""
-    known = run.provenance.get("dataset")
-    stored = known.get("fingerprint") if isinstance(known, Mapping) else None
+    entry = run.provenance.get("dataset")
+    stored = entry.get("fingerprint") if isinstance(entry, Mapping) else None
     same = stored is None or stored == dataset.fingerprint
     ranking = next(iter(run.rankings.values()), None)
     if not same and ranking is not None:
@@ -78,10 +78,10 @@ def dataset_change(run: Run, dataset: Dataset) -> str | None:
             rows = order.join(part.captions, on="caption", how="inner", maintain_order="left")
             same = stored == replace(part, captions=rows.select(part.captions.columns)).fingerprint
     # Of a run over two text sets, the dataset's captions are its queries; its corpus is another dataset.
-    ranked = (run.provenance.get("text_sets") or {}).get("corpus", {}).get("fingerprint")
-    if ranked is not None and _recipe_table(run, "queries"):
+    corpus_hash = (run.provenance.get("text_sets") or {}).get("corpus", {}).get("fingerprint")
+    if corpus_hash is not None and _recipe_table(run, "queries"):
         corpus = _recipe_dataset(run, "dataset", {})
-        same = same and (corpus is None or corpus.fingerprint == ranked)
+        same = same and (corpus is None or corpus.fingerprint == corpus_hash)
     if same:
         return None
     return f"The dataset {dataset.name} has changed since the run was made: explanations use its current content."
@@ -118,8 +118,8 @@ def image_files_of_run(
     if not ids:
         return {}, None
     subset = dataset.select(ids)
-    stated = image_folder_of(run)
-    folders = [folder] if folder is not None else [*([stated] if stated is not None and stated.is_dir() else []), None]
+    path = image_folder_of(run)
+    folders = [folder] if folder is not None else [*([path] if path is not None and path.is_dir() else []), None]
     problem = None
     for candidate in folders:
         try:

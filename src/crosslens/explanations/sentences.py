@@ -1,4 +1,4 @@
-"""What is certain about one query: the findings that its two sentences may be built from."""
+"""What is certain about one query: the facts that its two sentences may be built from."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ class ObjectPhrase(NamedTuple):
 
 
 class WrongValue(NamedTuple):
-    """The text states ``asked`` (as written); every such object of the image is ``observed`` instead."""
+    """The text states ``wording`` (as written); every such object of the image is ``observed`` instead."""
 
     phrase: ObjectPhrase
     family: str
-    asked: str
+    wording: str
     observed: tuple[str, ...]
     number: int
 
 
 @dataclass(frozen=True)
-class Findings:
+class QueryFacts:
     """Everything that a sentence may state.
 
     The mentions are the query's, or the retrieved caption's for an image query; they are checked against the image that
@@ -50,9 +50,9 @@ class Findings:
     ``misplaced``    (noun, side, other noun): mentioned on a side of the other, where none of the checked image's is
     ``fitting``      mentioned objects that the checked image has
     ``checked``      whether the text was parsed at all
-    ``listed``       whether the list came ready-made, and may be shorter than the gallery: ``gallery`` is its length
+    ``incomplete``   whether the list came ready-made, and may be shorter than the gallery: ``gallery`` is its length
     ``only_right``   objects of the right image of which the other has none; ``only_other`` the reverse
-    ``both``         objects of both; ``counts`` (noun, right, other) where their numbers differ
+    ``shared``       objects of both; ``counts`` (noun, right, other) where their numbers differ
     """
 
     direction: str
@@ -72,16 +72,16 @@ class Findings:
     fitting: tuple[ObjectPhrase, ...] = ()
     only_right: tuple[ObjectPhrase, ...] = ()
     only_other: tuple[ObjectPhrase, ...] = ()
-    both: tuple[ObjectPhrase, ...] = ()
+    shared: tuple[ObjectPhrase, ...] = ()
     counts: tuple[tuple[str, int, int], ...] = ()
-    listed: bool = False
+    incomplete: bool = False
 
 
-def mention_findings(
-    mentions: QueryMentions, checked: Sequence[MentionCheck], own: Sequence[MentionCheck]
+def mention_facts(
+    mentions: QueryMentions, checked: Sequence[MentionCheck], own_checks: Sequence[MentionCheck]
 ) -> dict[str, Any]:
-    """The fields of :class:`Findings` about the mentions, from their checks against the image that should satisfy them,
-    and against their ``own`` image, which the text was written for."""
+    """The fields of :class:`QueryFacts` about the mentions, by their checks against the image that should satisfy them
+    and by ``own_checks``, against the image that the text was written for."""
     numbers = {mention.noun: mention.number for mention in mentions.of("count")}
     phrases = {
         mention.noun: ObjectPhrase(mention.noun, is_plural(mention.text.lower()), numbers.get(mention.noun))
@@ -89,7 +89,7 @@ def mention_findings(
     }
     objects = [check for check in checked if check.word.kind == "object"]
     lacking = list(dict.fromkeys(check.word.noun for check in objects if check.verdict == VIOLATED))
-    doubtful = {check.word for check in own if check.verdict == VIOLATED}
+    doubtful = {check.word for check in own_checks if check.verdict == VIOLATED}
     lacking_own = {mention.noun for mention in doubtful if mention.kind == "object"}
     wrong = [check for check in checked if check.verdict == VIOLATED and check.word.noun not in lacking]
     wrong.sort(key=lambda check: check.word in doubtful)  # what fits neither image says little about this one
@@ -100,8 +100,8 @@ def mention_findings(
         if word.kind == "count" and check.number and word.number is not None:
             counts.append((word.noun, word.number, check.number))
         elif word.kind in ATTRIBUTE_FAMILIES and check.observed:
-            asked = _asked(check, mentions)
-            values[WrongValue(phrases[word.noun], word.kind, asked, check.observed, check.number or 1)] = None
+            wording = _wording(check, mentions)
+            values[WrongValue(phrases[word.noun], word.kind, wording, check.observed, check.number or 1)] = None
         elif word.kind == "relation" and word.other not in lacking and check.side:
             misplaced.append((word.noun, check.side, word.other))
     # What is there, once: sheet and paper are one object where a sheet of paper is all that they name.
@@ -123,11 +123,11 @@ def mention_findings(
     }
 
 
-def _asked(check: MentionCheck, mentions: QueryMentions) -> str:
+def _wording(check: MentionCheck, mentions: QueryMentions) -> str:
     """A value with those that are listed with it: of a *black and white dog*, both."""
     start, end = check.word.start, check.word.end
-    listed = [word for word in mentions.of(check.word.kind) if word.noun == check.word.noun]
-    for word in [*listed, *reversed(listed)]:
+    alike = [word for word in mentions.of(check.word.kind) if word.noun == check.word.noun]
+    for word in [*alike, *reversed(alike)]:
         if end < word.start and _LISTED.fullmatch(mentions.text[end : word.start]):
             end = word.end
         elif word.end < start and _LISTED.fullmatch(mentions.text[word.end : start]):
@@ -137,8 +137,8 @@ def _asked(check: MentionCheck, mentions: QueryMentions) -> str:
     return re.sub(r"\s+,", ",", mentions.text[start:end].lower())
 
 
-def image_findings(right: AnnotatedImage, other: AnnotatedImage, reported: Collection[str] = ()) -> dict[str, Any]:
-    """The fields of :class:`Findings` about both images: only what no other annotation in them makes doubtful.
+def image_facts(right: AnnotatedImage, other: AnnotatedImage, reported: Collection[str] = ()) -> dict[str, Any]:
+    """The fields of :class:`QueryFacts` about both images: only what no other annotation in them makes doubtful.
 
     Objects that the nouns ``reported`` name are left out where only one image has them.
     """
@@ -148,7 +148,7 @@ def image_findings(right: AnnotatedImage, other: AnnotatedImage, reported: Colle
     return {
         "only_right": _only(mine, other, reported),
         "only_other": _only(theirs, right, reported),
-        "both": tuple(ObjectPhrase(name, len(mine[name]) > 1 and len(theirs[name]) > 1) for name in shared),
+        "shared": tuple(ObjectPhrase(name, len(mine[name]) > 1 and len(theirs[name]) > 1) for name in shared),
         "counts": tuple(
             (name, len(mine[name]), len(theirs[name])) for name in countable if len(mine[name]) != len(theirs[name])
         ),
@@ -237,7 +237,7 @@ def _is_mass(name: str) -> bool:
     return name.split(" of ")[0].split(" ")[-1] in _MASS
 
 
-def counted(number: int, name: str) -> str:
+def with_number(number: int, name: str) -> str:
     """*one dog*, *three dogs*, *42 dogs*; *no dog*."""
     if number == 0:
         return f"no {spelled(name)}"
@@ -249,7 +249,7 @@ def number_word(number: int) -> str:
     return NUMBERS[number] if number < len(NUMBERS) else f"{number:,}"
 
 
-def listed(parts: Sequence[str], joint: str = "and") -> str:
+def join_words(parts: Sequence[str], joint: str = "and") -> str:
     """*a*, *a and b*, *a, b and c*."""
     return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} {joint} {parts[-1]}"
 
@@ -274,8 +274,8 @@ def rounded_down(value: float) -> str:
     if not isfinite(value) or value <= 0:
         return "0"
     # In decimals: between the smallest floats no power of ten has a reciprocal.
-    shown = Context(prec=_DIGITS, rounding=ROUND_DOWN).create_decimal_from_float(value)
-    return f"{float(shown):.{_DIGITS}g}"
+    digits = Context(prec=_DIGITS, rounding=ROUND_DOWN).create_decimal_from_float(value)
+    return f"{float(digits):.{_DIGITS}g}"
 
 
 RIGHT, OTHER, WORDS, RANKING = "right", "other", "words", "ranking"
@@ -291,8 +291,8 @@ class _Terms:
     """Whose words they are: *The query*."""
     verb: str
     checked: str
-    """The image that the words are checked against, and ``about`` which of the two that is."""
-    about: str
+    """The image that the words are checked against, and ``side`` which of the two that is."""
+    side: str
     other: str
     """The other image, seen from the right one."""
     other_image: str
@@ -300,185 +300,185 @@ class _Terms:
     """The right image as the subject of a clause after *unlike*."""
 
     @staticmethod
-    def of(findings: Findings) -> _Terms:
-        if findings.direction == "i2t":
-            caption = "The next caption of another picture" if findings.succeeded else "The retrieved caption"
-            home = f"the picture of {'that' if findings.succeeded else 'the retrieved'} caption"
+    def of(facts: QueryFacts) -> _Terms:
+        if facts.direction == "i2t":
+            caption = "The next caption of another picture" if facts.succeeded else "The retrieved caption"
+            home = f"the picture of {'that' if facts.succeeded else 'the retrieved'} caption"
             return _Terms(caption, "speaks of", "the query picture", RIGHT, home, home, "the query picture")
-        which = "next" if findings.succeeded else "retrieved"
-        checked = f"the {which} picture"
-        return _Terms("The query", "asks for", checked, OTHER, f"the {which} one", checked, "it")
+        kind = "next" if facts.succeeded else "retrieved"
+        checked = f"the {kind} picture"
+        return _Terms("The query", "asks for", checked, OTHER, f"the {kind} one", checked, "it")
 
     @property
     def lower_subject(self) -> str:
         return self.subject[:1].lower() + self.subject[1:]
 
 
-def sentences(findings: Findings) -> tuple[Sentence, Sentence]:
+def sentences(facts: QueryFacts) -> tuple[Sentence, Sentence]:
     """What is wrong (or right) with the retrieved image, and the rank: of a failure the words first."""
-    terms = _Terms.of(findings)
-    clauses = [_rank(findings), *([_difference(findings, terms)] if findings.compared else [])]
+    terms = _Terms.of(facts)
+    clauses = [_rank(facts), *([_difference(facts, terms)] if facts.compared else [])]
     clauses = [clause for clause in clauses if clause.text]
     ranking = Sentence("; ".join(clause.text for clause in clauses) + ".", _claims(clauses))
-    words = _about_words(findings, terms)
-    return (ranking, words) if findings.succeeded else (words, ranking)
+    words = _about_words(facts, terms)
+    return (ranking, words) if facts.succeeded else (words, ranking)
 
 
 # What the words ask for
 
 
-def _about_words(findings: Findings, terms: _Terms) -> Sentence:
-    if not findings.compared:
+def _about_words(facts: QueryFacts, terms: _Terms) -> Sentence:
+    if not facts.compared:
         return Sentence("No other picture was kept to compare it with.")
-    faults = _faults(findings, terms)[:_MOST_FAULTS]
+    faults = _faults(facts, terms)[:_MOST_FAULTS]
     if faults:
         text = f"; it also {terms.verb} ".join(clause.text for clause in faults)
         return Sentence(f"{terms.subject} {terms.verb} {text}.", _claims(faults))
-    if shown := findings.lacking_both[:_MOST_NAMES]:
-        alone = "one" if with_article(shown[0].noun) != spelled(shown[0].noun) and not shown[0].plural else "any"
-        text = f"neither picture has {(alone, 'either', 'any of them')[len(shown) - 1]}"
-        if findings.source == "captions":
-            text = f"no caption of either picture mentions {'that' if len(shown) == 1 else 'any of them'}"
-        lacks = [Claim(about, "lacks", asked.noun) for asked in shown for about in (RIGHT, OTHER)]
-        names = listed([_called(asked) for asked in shown])
-        return Sentence(f"{terms.subject} names {names}, but {text}.", (*_as_claimed(shown), *lacks))
-    if shown := findings.fitting[:_MOST_NAMES]:
-        names = listed([_plainly(asked) for asked in shown])
-        more = " among others," if len(findings.fitting) > len(shown) else ""
-        where = terms.checked if findings.source != "captions" else f"the captions of {terms.checked}"
+    if items := facts.lacking_both[:_MOST_NAMES]:
+        alone = "one" if with_article(items[0].noun) != spelled(items[0].noun) and not items[0].plural else "any"
+        text = f"neither picture has {(alone, 'either', 'any of them')[len(items) - 1]}"
+        if facts.source == "captions":
+            text = f"no caption of either picture mentions {'that' if len(items) == 1 else 'any of them'}"
+        lacks = [Claim(image, "lacks", item.noun) for item in items for image in (RIGHT, OTHER)]
+        names = join_words([_called(item) for item in items])
+        return Sentence(f"{terms.subject} names {names}, but {text}.", (*_as_claimed(items), *lacks))
+    if items := facts.fitting[:_MOST_NAMES]:
+        names = join_words([_plainly(item) for item in items])
+        more = " among others," if len(facts.fitting) > len(items) else ""
+        where = terms.checked if facts.source != "captions" else f"the captions of {terms.checked}"
         claims = [
-            Claim(about, kind, asked.noun) for asked in shown for about, kind in ((WORDS, "name"), (terms.about, "has"))
+            Claim(image, kind, item.noun) for item in items for image, kind in ((WORDS, "name"), (terms.side, "has"))
         ]
         text = f"What can be checked of {terms.lower_subject}, {names},{more} is in {where}."
         return Sentence(text, (*claims, Claim(WORDS, "no fault")))
-    if not findings.checked:
+    if not facts.checked:
         return Sentence(f"{terms.subject} was not read word by word.")
-    seen = "captions" if findings.source == "captions" else "annotated objects"
-    text = f"Nothing that {terms.lower_subject} {terms.verb} can be checked against the {seen}."
+    source = "captions" if facts.source == "captions" else "annotated objects"
+    text = f"Nothing that {terms.lower_subject} {terms.verb} can be checked against the {source}."
     return Sentence(text, (Claim(WORDS, "unchecked"),))
 
 
-def _faults(findings: Findings, terms: _Terms) -> list[Sentence]:
+def _faults(facts: QueryFacts, terms: _Terms) -> list[Sentence]:
     """What is wrong with the checked image, the plainest first; each continues after *asks for*."""
     faults = []
-    if shown := findings.lacking[:_MOST_NAMES]:
-        text = f"but {terms.checked} has {('none', 'neither', 'none of them')[len(shown) - 1]}"
-        if findings.source == "captions":
-            them = ("", " either of them", " any of them")[len(shown) - 1]
-            text = f"{'which' if len(shown) == 1 else 'but'} no caption of {terms.checked} mentions{them}"
-        lacks = [Claim(terms.about, "lacks", asked.noun) for asked in shown]
-        names = listed([_called(asked) for asked in shown])
-        faults.append(Sentence(f"{names}, {text}", (*_as_claimed(shown), *lacks)))
-    for noun, asked, observed in findings.wrong_counts:
-        text = f"{counted(asked, noun)}, but {terms.checked} has {number_word(observed)}"
-        faults.append(Sentence(text, (Claim(WORDS, "count", noun, asked), Claim(terms.about, "count", noun, observed))))
-    faults += [_wrong_value(wrong, findings, terms) for wrong in findings.wrong_values]
-    for noun, side, other in findings.misplaced:
+    if items := facts.lacking[:_MOST_NAMES]:
+        text = f"but {terms.checked} has {('none', 'neither', 'none of them')[len(items) - 1]}"
+        if facts.source == "captions":
+            pronoun = ("", " either of them", " any of them")[len(items) - 1]
+            text = f"{'which' if len(items) == 1 else 'but'} no caption of {terms.checked} mentions{pronoun}"
+        lacks = [Claim(terms.side, "lacks", item.noun) for item in items]
+        names = join_words([_called(item) for item in items])
+        faults.append(Sentence(f"{names}, {text}", (*_as_claimed(items), *lacks)))
+    for noun, count, observed in facts.wrong_counts:
+        text = f"{with_number(count, noun)}, but {terms.checked} has {number_word(observed)}"
+        faults.append(Sentence(text, (Claim(WORDS, "count", noun, count), Claim(terms.side, "count", noun, observed))))
+    faults += [_wrong_value(wrong, facts, terms) for wrong in facts.wrong_values]
+    for noun, side, other in facts.misplaced:
         where = f"{_SIDES[side]} {with_article(other)}"
         verb = "are" if is_plural(noun) else "is"
         text = f"{with_article(noun)} {where}, but in {terms.checked} no {spelled(noun)} {verb} {where}"
-        claims = Claim(WORDS, "place", noun, (side, other)), Claim(terms.about, "not placed", noun, (side, other))
+        claims = Claim(WORDS, "place", noun, (side, other)), Claim(terms.side, "not placed", noun, (side, other))
         faults.append(Sentence(text, claims))
     return faults
 
 
 def _as_claimed(phrases: Sequence[ObjectPhrase]) -> list[Claim]:
     """What the words are said to ask for."""
-    counts = [Claim(WORDS, "count", asked.noun, asked.number) for asked in phrases if asked.number is not None]
-    return [*(Claim(WORDS, "name", asked.noun) for asked in phrases), *counts]
+    counts = [Claim(WORDS, "count", item.noun, item.number) for item in phrases if item.number is not None]
+    return [*(Claim(WORDS, "name", item.noun) for item in phrases), *counts]
 
 
-def _wrong_value(wrong: WrongValue, findings: Findings, terms: _Terms) -> Sentence:
-    name, observed = wrong.phrase.noun, listed(wrong.observed)
-    asked = f"{wrong.asked} {plural(name)}" if wrong.phrase.plural else with_article(f"{wrong.asked} {name}")
+def _wrong_value(wrong: WrongValue, facts: QueryFacts, terms: _Terms) -> Sentence:
+    name, observed = wrong.phrase.noun, join_words(wrong.observed)
+    wanted = f"{wrong.wording} {plural(name)}" if wrong.phrase.plural else with_article(f"{wrong.wording} {name}")
     value = f"made of {observed}" if wrong.family == "material" else observed
-    if findings.source == "captions":
-        it = "them" if wrong.phrase.plural else "it"
-        text = f"{asked}, but the captions of {terms.checked} call {it} {observed}"
+    if facts.source == "captions":
+        pronoun = "them" if wrong.phrase.plural else "it"
+        text = f"{wanted}, but the captions of {terms.checked} call {pronoun} {observed}"
     elif wrong.number == 1:
-        text = f"{asked}, but the one in {terms.checked} is {value}"
+        text = f"{wanted}, but the one in {terms.checked} is {value}"
     else:
-        text = f"{asked}, but those in {terms.checked} are {value}"
+        text = f"{wanted}, but those in {terms.checked} are {value}"
     claims = (
-        Claim(WORDS, wrong.family, name, wrong.asked),
-        Claim(terms.about, wrong.family, name, wrong.observed),
-        Claim(terms.about, "several" if wrong.number > 1 else "single", name, wrong.number),
+        Claim(WORDS, wrong.family, name, wrong.wording),
+        Claim(terms.side, wrong.family, name, wrong.observed),
+        Claim(terms.side, "several" if wrong.number > 1 else "single", name, wrong.number),
     )
-    return Sentence(text, claims[:2] if findings.source == "captions" else claims)
+    return Sentence(text, claims[:2] if facts.source == "captions" else claims)
 
 
 # The rank of the relevant item, and how the images differ
 
 
-def _rank(findings: Findings) -> Sentence:
-    what = "caption" if findings.direction == "i2t" else "picture"
-    right = "A caption of the query picture" if findings.direction == "i2t" else "The right picture"
+def _rank(facts: QueryFacts) -> Sentence:
+    noun = "caption" if facts.direction == "i2t" else "picture"
+    right = "A caption of the query picture" if facts.direction == "i2t" else "The right picture"
     # A ready-made list may hold the first few of a large gallery: its length is all that is known.
-    among = f"in a list of {findings.gallery:,} {what}s" if findings.listed else f"of {findings.gallery:,} {what}s"
-    if findings.rank is None:
+    among = f"in a list of {facts.gallery:,} {noun}s" if facts.incomplete else f"of {facts.gallery:,} {noun}s"
+    if facts.rank is None:
         return Sentence(f"{right} is not in the list that was kept", (Claim(RANKING, "unlisted"),))
-    if findings.succeeded:
+    if facts.succeeded:
         text = f"{right} comes first {among}"
     else:
-        best = "The best caption of the query picture" if findings.direction == "i2t" else right
-        text = f"{best} comes {ordinal(findings.rank)} {among}"
-    size = "list" if findings.listed else "gallery"
-    claims = [Claim(RANKING, "rank", value=findings.rank), Claim(RANKING, size, value=findings.gallery)]
-    if findings.margin == 0:
-        text += ", with the same score as the next" if findings.succeeded else ", with the same score as the first"
+        best = "The best caption of the query picture" if facts.direction == "i2t" else right
+        text = f"{best} comes {ordinal(facts.rank)} {among}"
+    size = "list" if facts.incomplete else "gallery"
+    claims = [Claim(RANKING, "rank", value=facts.rank), Claim(RANKING, size, value=facts.gallery)]
+    if facts.margin == 0:
+        text += ", with the same score as the next" if facts.succeeded else ", with the same score as the first"
         claims.append(Claim(RANKING, "margin", value=0.0))
-    elif findings.margin is not None:
-        ahead = "ahead of the next" if findings.succeeded else "behind the first"
-        text += f", {rounded(abs(findings.margin))} {ahead} in score"
-        claims.append(Claim(RANKING, "margin", value=findings.margin))
-    elif findings.margin_at_least and findings.margin_at_least >= _NEXT_TO_NOTHING:
-        text += f", at least {rounded_down(findings.margin_at_least)} behind the first in score"
-        claims.append(Claim(RANKING, "margin at least", value=findings.margin_at_least))
+    elif facts.margin is not None:
+        ahead = "ahead of the next" if facts.succeeded else "behind the first"
+        text += f", {rounded(abs(facts.margin))} {ahead} in score"
+        claims.append(Claim(RANKING, "margin", value=facts.margin))
+    elif facts.margin_at_least and facts.margin_at_least >= _NEXT_TO_NOTHING:
+        text += f", at least {rounded_down(facts.margin_at_least)} behind the first in score"
+        claims.append(Claim(RANKING, "margin at least", value=facts.margin_at_least))
     return Sentence(text, tuple(claims))
 
 
-def _difference(findings: Findings, terms: _Terms) -> Sentence:
+def _difference(facts: QueryFacts, terms: _Terms) -> Sentence:
     """What the right image has and the other lacks, or the reverse; else a count; else what both have."""
-    reported = {asked.noun for asked in (*findings.lacking, *findings.lacking_both)}
-    more = [named for named in findings.only_right if named.noun not in reported][:_MOST_NAMES]
-    less = [named for named in findings.only_other if named.noun not in reported][:_MOST_NAMES]
+    reported = {item.noun for item in (*facts.lacking, *facts.lacking_both)}
+    more = [item for item in facts.only_right if item.noun not in reported][:_MOST_NAMES]
+    less = [item for item in facts.only_other if item.noun not in reported][:_MOST_NAMES]
     if more or less:
         claims = [*_one_sided(more, RIGHT, OTHER), *_one_sided(less, OTHER, RIGHT)]
-        have = listed([_plainly(named) for named in more]) if more else ""
-        lack = f"no {listed([spelled(named.noun) for named in less], 'or')}" if less else ""
+        have = join_words([_plainly(item) for item in more]) if more else ""
+        lack = f"no {join_words([spelled(item.noun) for item in less], 'or')}" if less else ""
         unlike = f"unlike {terms.other}, {terms.right} has"
-        if findings.source == "captions":
+        if facts.source == "captions":
             its = "its captions" if terms.right == "it" else f"the captions of {terms.right}"
             unlike = f"unlike those of {terms.other}, {its} mention"
         return Sentence(f"{unlike} {', but '.join(part for part in (have, lack) if part)}", tuple(claims))
-    if findings.counts:
-        name, mine, theirs = findings.counts[0]
-        text = f"{terms.right} has {counted(mine, name)}, {terms.other_image} {number_word(theirs)}"
+    if facts.counts:
+        name, mine, theirs = facts.counts[0]
+        text = f"{terms.right} has {with_number(mine, name)}, {terms.other_image} {number_word(theirs)}"
         return Sentence(text, (Claim(RIGHT, "count", name, mine), Claim(OTHER, "count", name, theirs)))
-    if findings.both:
-        shared = findings.both[:_MOST_NAMES]
-        verb = "the captions of both mention" if findings.source == "captions" else "both pictures have"
-        claims = [Claim(about, "has", named.noun) for named in shared for about in (RIGHT, OTHER)]
-        return Sentence(f"{verb} {listed([_plainly(named) for named in shared])}", tuple(claims))
+    if facts.shared:
+        shared = facts.shared[:_MOST_NAMES]
+        verb = "the captions of both mention" if facts.source == "captions" else "both pictures have"
+        claims = [Claim(image, "has", item.noun) for item in shared for image in (RIGHT, OTHER)]
+        return Sentence(f"{verb} {join_words([_plainly(item) for item in shared])}", tuple(claims))
     return Sentence("")
 
 
 def _one_sided(phrases: Sequence[ObjectPhrase], having: str, lacking: str) -> list[Claim]:
     return [
-        claim for named in phrases for claim in (Claim(having, "has", named.noun), Claim(lacking, "lacks", named.noun))
+        claim for item in phrases for claim in (Claim(having, "has", item.noun), Claim(lacking, "lacks", item.noun))
     ]
 
 
 # Forms of a phrase
 
 
-def _plainly(named: ObjectPhrase) -> str:
-    return plural(named.noun) if named.plural else with_article(named.noun)
+def _plainly(item: ObjectPhrase) -> str:
+    return plural(item.noun) if item.plural else with_article(item.noun)
 
 
-def _called(asked: ObjectPhrase) -> str:
+def _called(item: ObjectPhrase) -> str:
     """As the words call it, with its number if they give one."""
-    return _plainly(asked) if not asked.number else counted(asked.number, asked.noun)
+    return _plainly(item) if not item.number else with_number(item.number, item.noun)
 
 
 def _claims(clauses: Sequence[Sentence]) -> tuple[Claim, ...]:

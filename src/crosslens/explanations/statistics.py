@@ -103,11 +103,11 @@ def metric_correlations(
     }
     rows = []
     for first, second in combinations(columns, 2):
-        both = np.isfinite(columns[first]) & np.isfinite(columns[second])
-        pair = (columns[first][both], columns[second][both])
-        result = correlations(*pair, clusters[both], resamples=resamples, seed=seed)
+        defined = np.isfinite(columns[first]) & np.isfinite(columns[second])
+        pair = (columns[first][defined], columns[second][defined])
+        result = correlations(*pair, clusters[defined], resamples=resamples, seed=seed)
         ends = [end for name in ("spearman", "kendall-b") for end in result.estimate(name, level).cells]
-        rows.append((first, second, int(both.sum()), *ends))
+        rows.append((first, second, int(defined.sum()), *ends))
     return pl.DataFrame(rows, schema=_CORRELATIONS, orient="row")
 
 
@@ -152,9 +152,9 @@ def association_rules(
     if not tested:
         return pl.DataFrame(schema=RULE_COLUMNS)
     counts = np.array([numbers for _, _, numbers in tested], np.int64)
-    rows, first, second, both = counts.T
+    rows, first, second, joint = counts.T
     if clusters is None or len(np.unique(clusters)) == table.height:
-        p_values = np.clip(hypergeom.sf(both - 1, rows, first, second), 0.0, 1.0)
+        p_values = np.clip(hypergeom.sf(joint - 1, rows, first, second), 0.0, 1.0)
     else:
         p_values = _permuted_p_values(table, clusters, [(names, name) for names, name, _ in tested], seed)
     rules = pl.DataFrame(
@@ -164,34 +164,34 @@ def association_rules(
             "rows": rows,
             "count_if": first,
             "count_then": second,
-            "count": both,
-            "support": both / rows,
-            "confidence": both / first,
-            "lift": (both * rows) / (first.astype(np.float64) * second),
+            "count": joint,
+            "support": joint / rows,
+            "confidence": joint / first,
+            "lift": (joint * rows) / (first.astype(np.float64) * second),
             "p_value": p_values,
             "p_adjusted": correct(p_values, correction),
         },
         schema=RULE_COLUMNS,
     )
-    listed = rules.filter((pl.col("confidence") >= confidence) & (pl.col("support") >= support) & (pl.col("count") > 0))
+    strong = rules.filter((pl.col("confidence") >= confidence) & (pl.col("support") >= support) & (pl.col("count") > 0))
     order = ["p_adjusted", "p_value", "lift", "count"]
-    return listed.sort(order, descending=[False, False, True, True], maintain_order=True)
+    return strong.sort(order, descending=[False, False, True, True], maintain_order=True)
 
 
 def _tested(table: pl.DataFrame, longest: int, minimum: int) -> Iterator[tuple[tuple[str, ...], str, tuple[int, ...]]]:
     """Every rule with its counts: rows judged, A, B, both."""
     names = table.columns
-    judged = {name: table[name].is_not_null().to_numpy() for name in names}
+    is_judged = {name: table[name].is_not_null().to_numpy() for name in names}
     true = {name: table[name].fill_null(False).to_numpy() for name in names}
     for size in range(1, longest + 1):
         for condition in combinations(names, size):
-            known = np.logical_and.reduce([judged[name] for name in condition])
-            holds = np.logical_and.reduce([true[name] for name in condition]) & known
+            covered = np.logical_and.reduce([is_judged[name] for name in condition])
+            holds = np.logical_and.reduce([true[name] for name in condition]) & covered
             if int(holds.sum()) < minimum:
                 continue
             for name in names:
                 if name not in condition:
-                    rows = known & judged[name]
+                    rows = covered & is_judged[name]
                     first, second = holds & rows, true[name] & rows
                     counts = tuple(int(cells.sum()) for cells in (rows, first, second, first & second))
                     if all(minimum <= count < counts[0] for count in counts[1:3]):
@@ -214,11 +214,11 @@ def _permuted_p_values(
     What is compared is how often A and B are true together, less how often they would be by chance: nulls move with
     the rows, so the number of rows in which both were judged changes.
     """
-    judged = {name: table[name].is_not_null().to_numpy() for name in table.columns}
+    is_judged = {name: table[name].is_not_null().to_numpy() for name in table.columns}
     true = {name: table[name].fill_null(False).to_numpy() for name in table.columns}
     conditions = list(dict.fromkeys(names for names, _ in rules))
-    known = np.stack([np.logical_and.reduce([judged[name] for name in names]) for names in conditions])
-    holds = known & np.stack([np.logical_and.reduce([true[name] for name in names]) for names in conditions])
+    covered = np.stack([np.logical_and.reduce([is_judged[name] for name in names]) for names in conditions])
+    holds = covered & np.stack([np.logical_and.reduce([true[name] for name in names]) for names in conditions])
     rules_of = {name: [row for row, (_, then) in enumerate(rules) if then == name] for name in table.columns}
     row_of_condition = np.array([conditions.index(names) for names, _ in rules])
 
@@ -226,15 +226,15 @@ def _permuted_p_values(
         """Of each permutation (a row of row numbers) and each of the rules that are tested."""
         results = np.empty((len(permuted), len(rules)))
         for name, numbers in rules_of.items():
-            chosen = np.intersect1d(numbers, tested)
-            if not len(chosen):
+            part = np.intersect1d(numbers, tested)
+            if not len(part):
                 continue
             # Counts are whole numbers below 2 ** 24, which float32 adds exactly, in any order.
-            left = np.concatenate([holds[row_of_condition[chosen]], known[row_of_condition[chosen]]]).astype(np.float32)
-            both, second = np.split(true[name].astype(np.float32)[permuted] @ left.T, 2, axis=1)
-            rows = permuted[:1] if judged[name].all() else permuted
-            first, shared = np.split(judged[name].astype(np.float32)[rows] @ left.T, 2, axis=1)
-            results[:, chosen] = both - first.astype(np.float64) * second / np.maximum(shared, 1)
+            flags = np.concatenate([holds[row_of_condition[part]], covered[row_of_condition[part]]]).astype(np.float32)
+            joint, second = np.split(true[name].astype(np.float32)[permuted] @ flags.T, 2, axis=1)
+            rows = permuted[:1] if is_judged[name].all() else permuted
+            first, shared = np.split(is_judged[name].astype(np.float32)[rows] @ flags.T, 2, axis=1)
+            results[:, part] = joint - first.astype(np.float64) * second / np.maximum(shared, 1)
         return results[:, tested]
 
     # Images with the same number of rows, each an array of images × rows.
@@ -243,7 +243,7 @@ def _permuted_p_values(
     blocks = [by_image[size_of == size].reshape(-1, size) for size in np.unique(sizes)]
     everything, tested = np.arange(table.height)[None], np.arange(len(rules))
     observed, random = excess(everything, tested)[0], random_stream(seed, "rules")
-    extreme, drawn = np.zeros((2, len(rules)))
+    extreme, draws = np.zeros((2, len(rules)))
     total, done = max(_PERMUTATIONS, _PER_TEST * len(rules)), 0
     step = max(1, _PERMUTED_CELLS // table.height)
     while done < total and len(tested):
@@ -254,10 +254,10 @@ def _permuted_p_values(
             permuted[:, block.ravel()] = block[moved].reshape(count, -1)
         extreme[tested] += (excess(permuted, tested) >= observed[tested] - _ROUNDING).sum(axis=0)
         done += count
-        drawn[tested] = done
+        draws[tested] = done
         if done == _SCREENED:
             tested = tested[extreme[tested] < _SCREENED / 10]
-    return np.asarray((1 + extreme) / (1 + drawn), np.float64)
+    return np.asarray((1 + extreme) / (1 + draws), np.float64)
 
 
 _PAIR: dict[str, Any] = {"expected": pl.String, "shown": pl.String}
@@ -309,8 +309,8 @@ def concept_pairs(
         missing = concepts[int(right)] - concepts[int(wrong)]
         extra = concepts[int(wrong)] - concepts[int(right)]
         if mentioned is not None:
-            asked = {row_of[name] for name in mentioned[failure] if name in row_of}
-            missing, extra = missing & asked, extra - asked
+            query_concepts = {row_of[name] for name in mentioned[failure] if name in row_of}
+            missing, extra = missing & query_concepts, extra - query_concepts
         if missing and extra:
             rows += [(failure, *pair) for pair in match(tuple(sorted(missing)), tuple(sorted(extra)))]
     return pl.DataFrame(rows, schema=PAIR_COLUMNS, orient="row")
@@ -333,15 +333,15 @@ def count_confusions(pairs: pl.DataFrame, queries: Sequence[str], *, depth: int 
     )
     whole = table["failure"].n_unique()
     ordered = table.sort(["similarity", "failure"], descending=[True, False], maintain_order=True)
-    counted = ordered.group_by("expected", "shown", "of_expected", "of_shown", maintain_order=True).agg(
+    confusions = ordered.group_by("expected", "shown", "of_expected", "of_shown", maintain_order=True).agg(
         pl.len().cast(pl.Int64).alias("count"),
         pl.col("similarity").mean(),
         pl.col("failure").head(EXAMPLES).alias("examples"),
     )
-    examples = [[queries[row] for row in rows] for rows in counted["examples"].to_list()]
+    examples = [[queries[row] for row in rows] for rows in confusions["examples"].to_list()]
     count, expected, shown = (pl.col(name).cast(pl.Float64) for name in ("count", "of_expected", "of_shown"))
     return (
-        counted.with_columns(
+        confusions.with_columns(
             pl.Series("examples", examples, dtype=pl.List(pl.String)),
             (count / whole).alias("share"),
             (count / expected).alias("share_of_expected"),

@@ -21,7 +21,7 @@ from crosslens.core import (
     Intervals,
     Tone,
 )
-from crosslens.explanations import listed
+from crosslens.explanations import join_words
 from crosslens.metrics import dataset_name, facts_of, format_count, metric_figure, unit_of
 from crosslens.report.document.context import ReportContext
 from crosslens.report.document.queries import PageQueries, evidence_address
@@ -102,7 +102,7 @@ def _galleries(context: ReportContext, metric: str) -> str:
         if split_name(metric)[1] != "Hit@1":
             return f"{model} {_finds(metric, runs[names[0]][metric])} on {context.short(names[0])}."
         said = _finds(metric, runs[names[0]][metric])
-        return f"{model} {said} of {context.short(names[0])}, {listed(others)}."
+        return f"{model} {said} of {context.short(names[0])}, {join_words(others)}."
     start = f"{model} {_finds(metric, shared[names[0]])}"
     losses = {name: gallery_change(context, name) for name in names[1:]}
     lost = [name for name in losses if losses[name].high < 0]
@@ -188,17 +188,18 @@ def _grid(context: ReportContext, metric: str) -> str:
     ]
     of = f" of 100 {'queries' if asks == 'query' else f'{asks}s'}" if share else f" ({metric})"
     if all(len(runs) == 1 for runs in datasets.values()):  # nothing to compare
-        alone = listed([f"on {dataset}, {model} finds {figure}" for dataset, model, figure in figures])
+        alone = join_words([f"on {dataset}, {model} finds {figure}" for dataset, model, figure in figures])
         return f"O{alone[1:]}{of}."
     where = [f"on {dataset} ({figure})" for dataset, _, figure in figures]
     said = [f"{model} {place}" for (_, model, _), place in zip(figures, where, strict=True)]
     if len({model for _, model, _ in figures}) == 1:
-        text = f"{figures[0][1]} finds the most{of} {listed(where)}"
+        text = f"{figures[0][1]} finds the most{of} {join_words(where)}"
     elif len({model for dataset, model, _ in figures if dataset in shown}) > 1:
-        text = f"Which model finds the most{of} depends on the dataset: {listed(said)}"
+        text = f"Which model finds the most{of} depends on the dataset: {join_words(said)}"
     else:
-        text = f"The most{of} are found by {listed(said)}"
-    return f"{text}. It is shown to be better than the next {f'on {listed(shown)}' if shown else 'on none of them'}."
+        text = f"The most{of} are found by {join_words(said)}"
+    where = f"on {join_words(shown)}" if shown else "on none of them"
+    return f"{text}. It is shown to be better than the next {where}."
 
 
 def _sign(metric: str) -> int:
@@ -357,7 +358,7 @@ def _reading(context: ReportContext) -> AnsweredQuestion:
     text = "Nothing of what was tried was shown to go unread."
     if costs:
         ends = costs[:1] + costs[1:][-1:]
-        said = listed([f"{row.name} {_cost(row.figure)}" for row in ends])
+        said = join_words([f"{row.name} {_cost(row.figure)}" for row in ends])
         where = f" on {context.short(context.ordered[-1])}" if len(context.inputs.runs) > 1 else ""
         text = f"Nothing was shown to go unread. Changed in every caption{where}: {said}."
     pairs = bool(findings) and findings[0].stage == "twins"

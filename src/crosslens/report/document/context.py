@@ -16,7 +16,7 @@ from crosslens.analyze import label_groups, makes_groups
 from crosslens.audits import findings_of_runs
 from crosslens.comparisons import CAPTION_LENGTH, Comparison, compare, grouping_columns
 from crosslens.core import CrosslensError, Finding, Interval, Intervals
-from crosslens.explanations import listed, query_outcomes, ranking_of
+from crosslens.explanations import join_words, query_outcomes, ranking_of
 from crosslens.metrics import dataset_name, facts_of, unit_of
 from crosslens.pipeline import over_queries
 from crosslens.report.inputs import ReportInputs
@@ -109,7 +109,7 @@ class ReportContext:
         elif not finding.model and finding.dataset not in text and len(self.inputs.by_dataset()) > 1:
             text = f"{finding.dataset}: {text}"
         also = sorted(finding.also, key=[*self.inputs.by_dataset(), *finding.also].index)
-        return f"{text} The same on {listed(also)}." if also else text
+        return f"{text} The same on {join_words(also)}." if also else text
 
     def was_looked_at(self, stage: str) -> bool:
         """Whether a stage of the audit looked; without an audit, what rankings alone can tell is looked at."""
