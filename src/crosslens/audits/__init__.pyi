@@ -22,7 +22,7 @@ from crosslens.audits.sensitivity import (
     NoticedDefect as NoticedDefect,
     Sensitivity as Sensitivity,
     calibrate as calibrate,
-    kept_sensitivities as kept_sensitivities,
+    stored_sensitivities as stored_sensitivities,
 )
 from crosslens.audits.sources import (
     AuditRequest as AuditRequest,

@@ -58,8 +58,8 @@ class ModelComparison(Presented):
             yield Section(self.title, (Text((self.reason,), note=True),))
             return
         rows = [(name, Figure.percent(mean)) for name, mean in sorted(self.means.items(), key=lambda row: -row[1])]
-        said = [seen.text for seen in self.findings() if seen.bounded or (seen.p is not None and seen.p <= _LEVEL)]
-        yield Section(self.title, (Text.of(*said), Table(("model", self.metric), rows, "lr")))
+        lines = [fact.text for fact in self.findings() if fact.bounded or (fact.p is not None and fact.p <= _LEVEL)]
+        yield Section(self.title, (Text.of(*lines), Table(("model", self.metric), rows, "lr")))
 
     def findings(self) -> Iterator[Observation]:
         for names in self.equal:
@@ -99,44 +99,42 @@ class ModelComparison(Presented):
         }  # fmt: skip
 
 
-def compare_models(runs: Mapping[str, Run], *, permutations: int = 10_000, seed: int = 0) -> ModelComparison:
+def compare_models(runs: Mapping[str, Run]) -> ModelComparison:
     """Compare the best run with the next best by the primary metric, a share; runs with the same lists are one.
 
     Which run is the best was looked for: p and interval are corrected for the comparisons of it with all others.
     """
-    named = {name: replace(run, name=name) for name, run in runs.items() if not run.published}
+    eligible = {name: replace(run, name=name) for name, run in runs.items() if not run.published}
     shared = [
         metric
-        for metric in next(iter(named.values()), Run("", {}))
-        if all(metric in run for run in named.values()) and split_name(metric)[0] != BOTH
+        for metric in next(iter(eligible.values()), Run("", {}))
+        if all(metric in run for run in eligible.values()) and split_name(metric)[0] != BOTH
         and unit_of(metric) == "share" and facts_of(metric).higher_is_better and not facts_of(metric).pooled
     ]  # fmt: skip
-    if len(named) < 2 or not shared:
+    if len(eligible) < 2 or not shared:
         return ModelComparison("", {}, reason="There are no two runs with a share of the queries to compare.")
     metric = primary_metric(shared)
-    means = {name: run[metric].mean for name, run in named.items()}
+    means = {name: run[metric].mean for name, run in eligible.items()}
     groups: list[list[str]] = []
-    for name in sorted(named, key=lambda name: -means[name]):
-        group = next((group for group in groups if same_lists(metric, named[group[0]], named[name])), [])
+    for name in sorted(eligible, key=lambda name: -means[name]):
+        group = next((group for group in groups if same_lists(metric, eligible[group[0]], eligible[name])), [])
         if not group:
             groups.append(group)
         group.append(name)
     result = ModelComparison(metric, means, tuple(tuple(group) for group in groups if len(group) > 1))
-    others = len(groups) - 1
-    if not others:
+    rivals = len(groups) - 1
+    if not rivals:
         return result
-    leading, level = [named[group[0]] for group in groups[:2]], 1 - _LEVEL / others
+    leading, level = [eligible[group[0]] for group in groups[:2]], 1 - _LEVEL / rivals
     best, second = (replace(run, values={metric: replace(run[metric], level=level)}) for run in leading)
     try:
-        (ahead,) = compare(
-            second, best, metrics=[metric], correction="none", permutations=permutations, seed=seed
-        ).results
+        (ahead,) = compare(second, best, metrics=[metric], correction="none").results
     except (InputError, UsageError) as error:
         return replace(result, reason=f"The two best runs cannot be compared: {error.problem}.")
     before = dict(zip(second[metric].query_ids, second[metric].values, strict=True))
     after = zip(best[metric].query_ids, best[metric].values, strict=True)
     gained = tuple(query for query, value in after if value > before.get(query, np.inf))
-    return replace(result, ahead=ahead, p=min(1.0, ahead.p_value * others), gained=gained)
+    return replace(result, ahead=ahead, p=min(1.0, ahead.p_value * rivals), gained=gained)
 
 
 # Plants: a second model, to be compared with the one that it was made from

@@ -68,7 +68,7 @@ def conclude(
     for finding in findings:  # unsound input is before all that it silences
         if not any(_silences(other, finding) for other in audible):
             audible.append(finding)
-    merged = list(_said_once(audible, models or {}))
+    merged = list(_merge_datasets(audible, models or {}))
     if len({model for model in (models or {}) if model}) > 1:  # a sentence says of which run it is
         merged = [_of_run(finding) for finding in merged]
     earlier: Counter[str] = Counter()
@@ -121,11 +121,11 @@ def _of_run(finding: Finding) -> Finding:
     return finding if not whose or whose in finding.text else replace(finding, text=f"{whose}: {finding.text}")
 
 
-def _said_once(findings: Iterable[Finding], models: Mapping[str, str]) -> Iterable[Finding]:
+def _merge_datasets(findings: Iterable[Finding], models: Mapping[str, str]) -> Iterable[Finding]:
     """Of one model, the same on several datasets: the first, which names the others."""
-    said: dict[tuple[str, ...], list[Finding]] = {}
+    groups: dict[tuple[str, ...], list[Finding]] = {}
     for finding in findings:
         model = models.get(finding.model, finding.model)
-        said.setdefault((finding.kind, model, finding.subject, finding.certainty), []).append(finding)
-    for first, *others in said.values():
+        groups.setdefault((finding.kind, model, finding.subject, finding.certainty), []).append(finding)
+    for first, *others in groups.values():
         yield replace(first, also=tuple(dict.fromkeys(other.dataset for other in others)))

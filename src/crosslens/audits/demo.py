@@ -45,12 +45,12 @@ class Demo:
             overwrite=self.overwrite, progress=self.progress,
         )  # fmt: skip
 
-    def request(self, drawn: Dataset, model: str) -> AuditRequest:
+    def request(self, hardest: Dataset, model: str) -> AuditRequest:
         folders = []
         for version in VERSIONS:
             folder = self.scenes
             if version != HARDEST:
-                folder, dataset = self.folder / f"scenes-{version}", select_version(drawn, version)
+                folder, dataset = self.folder / f"scenes-{version}", select_version(hardest, version)
                 if not (folder.exists() and Dataset.load(folder).fingerprint == dataset.fingerprint):
                     dataset.save(folder, overwrite=self.overwrite)
             folders.append(DatasetSource(str(folder)))

@@ -122,9 +122,9 @@ class _Parser:
         else:
             kind = cast(Kind, first.text)
             self._at += 2
-            for mark, part, what in _FUNCTIONS[kind]:
+            for mark, part, role in _FUNCTIONS[kind]:
                 if self._follows(mark):
-                    expected = f"a value of {names['subject']}" if what == "value" else _EXAMPLES[what]
+                    expected = f"a value of {names['subject']}" if role == "value" else _EXAMPLES[role]
                     names[part] = self._name(part, expected)
             self._follows(")")
         comparison = self._next
@@ -133,8 +133,8 @@ class _Parser:
         self._at += 1
         token = self._next
         self._positions["bound"] = token.position
-        written, percent = token.text.removesuffix("%"), token.text.endswith("%")
-        if token.kind != "word" or not _NUMBER.fullmatch(written) or not isfinite(float(written)):
+        number, percent = token.text.removesuffix("%"), token.text.endswith("%")
+        if token.kind != "word" or not _NUMBER.fullmatch(number) or not isfinite(float(number)):
             raise self._unexpected("a number, such as 0.6 or 60%")
         self._at += 1
         if not percent and self._next.text == "%":
@@ -142,7 +142,7 @@ class _Parser:
         if self._next.kind != "end":
             raise self._unexpected("nothing more")
         return Requirement(
-            kind, names.get("metric", ""), COMPARISONS[comparison.text], float(written), percent,
+            kind, names.get("metric", ""), COMPARISONS[comparison.text], float(number), percent,
             names.get("subject", ""), names.get("value", ""), self._text, self._positions,
         )  # fmt: skip
 

@@ -98,14 +98,14 @@ def read_checked(folder: str | Path, robustness: str | Path | None = None) -> li
 def _with_study(run: Run, study: Robustness, folder: Path, name: str | None = None) -> CheckedModel:
     """Which model of the study the run is: the only one, or the one of its name."""
     candidates = [model for model in study.models if model in (run.name, name)]
-    chosen: Sequence[str] = study.models if len(study.models) == 1 else candidates
-    if len(chosen) != 1:
+    matches: Sequence[str] = study.models if len(study.models) == 1 else candidates
+    if len(matches) != 1:
         raise InputError(
             f"none of its models is called {run.name!r}: {', '.join(study.models)}", file=folder,
             expected="a study of the run's model",
             fix=f"check {argument('robustness')}, or name the run as in the study",
         )  # fmt: skip
-    return CheckedModel(name or run.name, run, study, chosen[0])
+    return CheckedModel(name or run.name, run, study, matches[0])
 
 
 @dataclass(frozen=True)
@@ -148,7 +148,7 @@ class Sources:
 
 
 @contextmanager
-def _about(requirement: Requirement, part: str) -> Iterator[None]:
+def _errors_in(requirement: Requirement, part: str) -> Iterator[None]:
     """Say where in the requirement the mistake is."""
     try:
         yield
@@ -160,11 +160,11 @@ def measure_requirement(requirement: Requirement, model: CheckedModel, sources: 
     """The figures of a requirement, by metric: a metric without a direction is one for each direction."""
     if requirement.kind == "drop":
         return _drops(requirement, model)
-    with _about(requirement, "metric"):
+    with _errors_in(requirement, "metric"):
         names = matching_names(requirement.metric, model.run)
         if not names:
-            known = {*model.run, *(split_name(name)[1] for name in model.run)}
-            raise UnknownNameError(f"metric in {model.run.name!r}", requirement.metric, known)
+            available = {*model.run, *(split_name(name)[1] for name in model.run)}
+            raise UnknownNameError(f"metric in {model.run.name!r}", requirement.metric, available)
     if requirement.kind == "metric":
         return [
             Measured(name, name, (RequiredFigure.of(model.run[name]),), facts_of(name).higher_is_better)
@@ -183,26 +183,26 @@ def _drops(requirement: Requirement, model: CheckedModel) -> list[Measured]:
             "subject", f"a drop requires a robustness study of {model.name!r}",
             f"pass {argument('robustness')} with the study's folder, or check the folder of the study itself",
         )  # fmt: skip
-    own = study.drops.filter(pl.col("model") == model.study_model)
-    with _about(requirement, "subject"):
-        known = own["perturbation"].unique(maintain_order=True).to_list()
-        if perturbation not in known:
-            raise UnknownNameError("perturbation in this study", perturbation, known)
-    with _about(requirement, "metric"):
-        metrics = own["metric"].unique(maintain_order=True).to_list()
+    drops = study.drops.filter(pl.col("model") == model.study_model)
+    with _errors_in(requirement, "subject"):
+        perturbations = drops["perturbation"].unique(maintain_order=True).to_list()
+        if perturbation not in perturbations:
+            raise UnknownNameError("perturbation in this study", perturbation, perturbations)
+    with _errors_in(requirement, "metric"):
+        metrics = drops["metric"].unique(maintain_order=True).to_list()
         names = matching_names(requirement.metric or study.headline, metrics)
         if not names:
             raise UnknownNameError("metric in this study", requirement.metric or study.headline, metrics)
-    measured = []
+    results = []
     for name in names:
-        chosen = own.filter((pl.col("perturbation") == perturbation) & (pl.col("metric") == name)).sort("seed")
-        rows = chosen.with_columns(pl.col("drop", "low", "high").fill_null(float("nan"))).to_dicts()
+        table = drops.filter((pl.col("perturbation") == perturbation) & (pl.col("metric") == name)).sort("seed")
+        rows = table.with_columns(pl.col("drop", "low", "high").fill_null(float("nan"))).to_dicts()
         figures = tuple(
             RequiredFigure(row["drop"], row["low"], row["high"], f"seed {row['seed']}" if len(rows) > 1 else "")
             for row in rows
         )  # fmt: skip
-        measured.append(Measured(f"drop of {name} by {perturbation}", name, figures, False, is_difference=True))
-    return measured
+        results.append(Measured(f"drop of {name} by {perturbation}", name, figures, False, is_difference=True))
+    return results
 
 
 def _gaps(requirement: Requirement, model: CheckedModel, names: list[str], sources: Sources) -> list[Measured]:
@@ -211,13 +211,13 @@ def _gaps(requirement: Requirement, model: CheckedModel, names: list[str], sourc
     if folder is None:
         fix = f"pass {argument('baseline')}, or name the run: gap({requirement.metric}, runs/other)"
         raise requirement.fail("metric", "a gap requires a run to compare with", fix)
-    with _about(requirement, "subject" if requirement.subject else "metric"):
+    with _errors_in(requirement, "subject" if requirement.subject else "metric"):
         models = read_checked(folder)
         same = [other for other in models if other.name == model.name] or models
         if len(same) != 1:  # neither the only one there, nor the one of the same name
-            listed = ", ".join(other.name for other in models)
+            run_names = ", ".join(other.name for other in models)
             raise InputError(
-                f"several runs, and none is called {model.name!r}: {listed}", file=folder,
+                f"several runs, and none is called {model.name!r}: {run_names}", file=folder,
                 expected="one run to compare with", fix="name a run folder",
             )  # fmt: skip
         other = same[0].run
@@ -235,29 +235,29 @@ def _gaps(requirement: Requirement, model: CheckedModel, names: list[str], sourc
 
 def _groups(requirement: Requirement, run: Run, names: list[str], sources: Sources) -> list[Measured]:
     column = requirement.subject
-    with _about(requirement, "subject"):
+    with _errors_in(requirement, "subject"):
         by_name = sources.groups(run, column, requirement.metric)
-    measured = []
+    results = []
     for name in (name for name in names if name in by_name):
         groups = {group: values for group, values in by_name[name].items() if values.n}
         if requirement.kind == "group":
-            with _about(requirement, "value"):
+            with _errors_in(requirement, "value"):
                 if requirement.value not in groups:
                     raise UnknownNameError(f"value of {column}", requirement.value, groups)
-            label, chosen = f"{name} where {column} is {requirement.value}", {requirement.value}
+            label, selected = f"{name} where {column} is {requirement.value}", {requirement.value}
         else:
             label = f"worst {name} by {column}"
             # Queries without a value are no group.
-            chosen = {group for group, values in groups.items() if values.n >= sources.smallest_group} - {"(none)"}
-            if not chosen:
+            selected = {group for group, values in groups.items() if values.n >= sources.smallest_group} - {"(none)"}
+            if not selected:
                 fix = f"lower {argument('smallest_group')}, or choose another column"
                 problem = f"no group of {column} has {sources.smallest_group} queries or more"
                 raise requirement.fail("subject", problem, fix)
-        figures = tuple(RequiredFigure.of(groups[group], group) for group in groups if group in chosen)
-        measured.append(Measured(label, name, figures, facts_of(name).higher_is_better))
-    if not measured:
+        figures = tuple(RequiredFigure.of(groups[group], group) for group in groups if group in selected)
+        results.append(Measured(label, name, figures, facts_of(name).higher_is_better))
+    if not results:
         raise requirement.fail("metric", f"{requirement.metric} has no values by {column}", "choose another column")
-    return measured
+    return results
 
 
 def threshold(requirement: Requirement, measured: Measured) -> float:
@@ -327,8 +327,8 @@ class RequirementCheck(Presented):
             required = f"{sign} {metric_figure(result.metric, result.bound, signed=signed)}"
             value = metric_figure(result.metric, result.value, result.low, result.high, signed=signed)
             verdict = "met" if result.met else "NOT MET"
-            named = (result.model,) if models else ()
-            rows.append((*named, result.measure, required, value, verdict, result.reason))
+            model_cell = (result.model,) if models else ()
+            rows.append((*model_cell, result.measure, required, value, verdict, result.reason))
         header = (*models, "measure", "required", "value", "verdict", "reason")
         count, unmet = format_count(len(self.results), "requirement"), sum(not result.met for result in self.results)
         sentences = [
@@ -337,8 +337,8 @@ class RequirementCheck(Presented):
             unit_sentence(result.metric for result in self.results),
             "Differences of shares are in points." if any(result.is_difference for result in self.results) else "",
         ]
-        said = Text.of(" ".join(filter(None, sentences)))
-        yield Section("", (Table(header, tuple(rows), "l" * len(models) + "llrll"), said))
+        summary = Text.of(" ".join(filter(None, sentences)))
+        yield Section("", (Table(header, tuple(rows), "l" * len(models) + "llrll"), summary))
 
     def as_dict(self) -> dict[str, Any]:
         return json_form({"met": self.met, "confident": self.confident, "results": self.results})
@@ -355,12 +355,12 @@ def check_requirements(
 
     All are read and measured before anything is decided: a mistake in the last one is an error, not a verdict.
     """
-    read = [parse_requirement(entry) if isinstance(entry, str) else entry for entry in requirements]
-    if not read:
+    parsed = [parse_requirement(entry) if isinstance(entry, str) else entry for entry in requirements]
+    if not parsed:
         raise UsageError("no requirements", fix='name one, such as "t2i/Hit@1 >= 0.6"', option="require")
     results = [
         _decided(requirement, model, measured, confident=confident)
-        for requirement in read
+        for requirement in parsed
         for model in models
         for measured in measure_requirement(requirement, model, sources)
     ]
@@ -375,13 +375,13 @@ def read_requirements(file: str | Path) -> list[Requirement]:
     if not entries:
         fix = f'write {_KEY} = ["t2i/Hit@1 >= 0.6"]'
         raise settings.fail((_KEY,), f"{_KEY} is not a list of texts", "one or more requirements", fix)
-    read = []
+    requirements = []
     for number, entry in enumerate(entries, 1):
         try:
-            read.append(parse_requirement(entry))
+            requirements.append(parse_requirement(entry))
         except CrosslensError as error:
             raise InputError(error.problem, file=file, row=f"requirement {number}", fix=error.fix) from error
-    return read
+    return requirements
 
 
 def _decided(
@@ -404,14 +404,14 @@ def _decided(
             unbounded or measured.figures,
             key=lambda figure: sign * (figure.value if unbounded else _end(figure, comparison)),
         )
-    value, limit = _shown(measured, figure.value, bound)
+    value, limit = _formatted(measured, figure.value, bound)
     met = _holds(figure.value, comparison, bound)
     reason = f"{value} {comparison} {limit}" if met else f"{value} is {_MISSED[comparison]} {limit}"
     end = _end(figure, comparison)
     if met and confident and not isfinite(end):
         met, reason = False, "there is no interval to be confident by"
     elif met and confident:
-        value, limit = _shown(measured, end, bound)
+        value, limit = _formatted(measured, end, bound)
         met, reason = _holds(end, comparison, bound), f"the whole interval {comparison} {limit}"
         if not met:
             verb = "begins at" if comparison.startswith(">") else "ends at"
@@ -432,7 +432,7 @@ def _holds(number: float, comparison: str, bound: float) -> bool:
     return bool(_ORDERED[comparison](round(number, _DIGITS), round(bound, _DIGITS)))
 
 
-def _shown(measured: Measured, number: float, bound: float) -> tuple[str, str]:
+def _formatted(measured: Measured, number: float, bound: float) -> tuple[str, str]:
     """A figure and its bound with as many decimals as it takes to tell them apart."""
     first = second = ""
     for decimals in range(1, 7):

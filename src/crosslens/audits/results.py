@@ -243,9 +243,9 @@ class Audit(Presented):
         for number, finding in enumerate(self.findings[:10], 1):
             more = f" The same on {', '.join(finding.also)}." if finding.also else ""
             rows.append((f"{number:>2}.", f"{finding.text}{more} ({finding.certainty})"))
-        listed = FactList(tuple(rows)) if rows else Text.of("Nothing stands out: no test of this audit found a fault.")
+        facts = FactList(tuple(rows)) if rows else Text.of("Nothing stands out: no test of this audit found a fault.")
         headline = (Table(("run", *metrics), figures),) if metrics else ()
-        yield Section("", (*headline, listed, Text.of(f"Report: {self.report}")))
+        yield Section("", (*headline, facts, Text.of(f"Report: {self.report}")))
 
     def as_dict(self) -> dict[str, Any]:
         return {

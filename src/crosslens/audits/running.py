@@ -40,35 +40,35 @@ class StageProgress:
 
     def __init__(self, display: Display, name: str, seconds: float) -> None:
         self._display, self._name = display, name
-        self._left = total_steps(seconds)
-        self._total = self._counted = self._shown = self._span = 0
+        self._remaining = total_steps(seconds)
+        self._total = self._count = self._displayed = self._span = 0
         display.show_beside(name)
 
     def start(self, label: str, total: int) -> None:
         self.finish()
-        self._total, self._counted, self._shown, self._span = total, 0, 0, self._left // 2
+        self._total, self._count, self._displayed, self._span = total, 0, 0, self._remaining // 2
         self._display.show_beside(f"{self._name}: {label}")
 
     def advance(self, steps: int = 1) -> None:
         if self._total:
-            self._counted = min(self._counted + steps, self._total)
-            reached = self._span * self._counted // self._total
-            if reached > self._shown:
-                self._display.advance(reached - self._shown)
-                self._shown = reached
+            self._count = min(self._count + steps, self._total)
+            reached = self._span * self._count // self._total
+            if reached > self._displayed:
+                self._display.advance(reached - self._displayed)
+                self._displayed = reached
 
     def note(self, text: str) -> None:
         getattr(self._display, "note", lambda _: None)(f"{self._name}: {text}")
 
     def finish(self) -> None:
         if self._total:
-            self._left -= self._shown
-        self._total = self._shown = 0
+            self._remaining -= self._displayed
+        self._total = self._displayed = 0
 
     def complete(self) -> None:
         self.finish()
-        self._display.advance(self._left)
-        self._left = 0
+        self._display.advance(self._remaining)
+        self._remaining = 0
 
 
 def total_steps(seconds: float) -> int:
@@ -100,8 +100,8 @@ def run_audit(
     options, display, encoding = options or AuditOptions(), shown_progress(display), encoding or EncodeOptions()
     stages = chosen_stages(options)
     # Stages read what is given here from the recipes of the audit's own runs.
-    own = giving(request.inputs.image_embeddings, request.inputs.caption_embeddings)
-    with offline(encoding.offline), hold_output(output), trusting(trust_code, allow_hosts), own:
+    vectors = giving(request.inputs.image_embeddings, request.inputs.caption_embeddings)
+    with offline(encoding.offline), hold_output(output), trusting(trust_code, allow_hosts), vectors:
         sources = audit_sources(request, options, notify)
         for source in sources:
             with named_by(source.recipe.origin):
@@ -177,8 +177,8 @@ def _jobs(
         fixed, per_thousand = stage.quick_cost if quick else stage.cost
         for subject, members in groups.items():
             seconds = fixed + per_thousand * max((source.captions for source in members), default=0) / 1000
-            named = subject and not (stage.about == DATASET and len(datasets) == 1)
-            file = f"{_file_name(f'{stage.name}-{subject}' if named else stage.name)}.json"
+            with_subject = subject and not (stage.about == DATASET and len(datasets) == 1)
+            file = f"{_file_name(f'{stage.name}-{subject}' if with_subject else stage.name)}.json"
             yield stage, subject, members, file, seconds
 
 
@@ -213,9 +213,9 @@ def _compute(folder: AuditFolder, file: str, stage: Stage, subject: str, work: S
     if first and folder.has(file, key):
         notify(f"{name}: done before")
         return None
-    about = (work.run.name, work.run.dataset) if stage.about == RUN else ("", subject)
+    names = (work.run.name, work.run.dataset) if stage.about == RUN else ("", subject)
     result = StageResult(
-        stage.name, output.payload, output.command, *about, output.folder, seconds, output.sections, output.observations
+        stage.name, output.payload, output.command, *names, output.folder, seconds, output.sections, output.observations
     )
     folder.store(file, key, result)
     notify(f"{name}: {seconds:.1f} s")

@@ -82,18 +82,19 @@ class Sensitivity(Presented):
         return cls(content["run"], tuple(NoticedDefect(**row) for row in content["planted"]), content["left_out"])
 
 
-class Kept(NamedTuple):
+class StoredSensitivity(NamedTuple):
     """What was measured of a run, and the key of what it depends on."""
 
     key: str
     sensitivity: Sensitivity
 
 
-def kept_sensitivities(folder: AuditFolder) -> dict[str, Kept]:
+def stored_sensitivities(folder: AuditFolder) -> dict[str, StoredSensitivity]:
     """What was measured of an audit, by run."""
     file = folder.path / SENSITIVITY_FILE
     with complete(file, fix="remove it, and calibrate again"):
-        return {name: Kept(own["key"], Sensitivity.from_dict(own)) for name, own in folder.sensitivities().items()}
+        stored = folder.sensitivities().items()
+        return {name: StoredSensitivity(row["key"], Sensitivity.from_dict(row)) for name, row in stored}
 
 
 def _noticed_words(row: NoticedDefect) -> str:
@@ -152,8 +153,8 @@ def calibrate(
             if result.model == name or (not result.model and result.dataset in ("", dataset))
         ]  # fmt: skip
         key = fingerprint("sensitivity", {"run": audit.runs[name].fingerprint, "repeats": repeats, "seed": seed})
-        kept = kept_sensitivities(folder).get(name)
-        done = kept.sensitivity if kept is not None and kept.key == key else Sensitivity(name, (), {})
+        stored = stored_sensitivities(folder).get(name)
+        done = stored.sensitivity if stored is not None and stored.key == key else Sensitivity(name, (), {})
         rows, left_out = {(row.kind, row.strength): row for row in done.rows}, dict(done.left_out)
         cases = [(entry, strength) for entry in kinds for strength in entry.details["strengths"]]
         with stage(progress, "planting", len(cases) * repeats) as bar:
@@ -168,22 +169,22 @@ def calibrate(
                     folder.keep_sensitivity(name, key, reached.as_dict())
                 else:
                     bar.advance(repeats)
-    asked = {entry.name for entry in kinds}
+    kind_names = {entry.name for entry in kinds}
     return Sensitivity(
-        name, tuple(row for row in rows.values() if row.kind in asked),
-        {kind: reason for kind, reason in left_out.items() if kind in asked},
+        name, tuple(row for row in rows.values() if row.kind in kind_names),
+        {kind: reason for kind, reason in left_out.items() if kind in kind_names},
     )  # fmt: skip
 
 
 def _noticed(
-    entry: Entry[Any], strength: float, subject: Subject, others: list[Observed], about: tuple[str, str],
+    entry: Entry[Any], strength: float, subject: Subject, others: list[Observed], names: tuple[str, str],
     repeats: int, seed: int, progress: Progress,
 ) -> NoticedDefect | str:  # fmt: skip
     """How often the defect was noticed; or why it cannot be planted."""
-    asked, said, first = entry.details["stage"], 0, 0
-    rest = [observed for observed in others if observed.stage != asked]
-    name, dataset = about
-    model = name if any(stage.name == asked and stage.about == RUN for stage in all_stages()) else ""
+    stage_name, count, first = entry.details["stage"], 0, 0
+    rest = [observed for observed in others if observed.stage != stage_name]
+    name, dataset = names
+    model = name if any(stage.name == stage_name and stage.about == RUN for stage in all_stages()) else ""
     for repeat in range(repeats):
         stream = random_stream(seed, f"calibrate-{entry.name}-{strength:g}-{repeat}")
         planted = entry.value(subject, strength, stream)
@@ -191,18 +192,18 @@ def _noticed(
             return "this data has nothing to plant it into"
         with_defect = replace(planted.subject, seed=repeat)
         try:
-            compares = asked == COMPARISON
-            result = compare_with_planted(subject, with_defect) if compares else ANALYSES[asked].value(with_defect)
+            compares = stage_name == COMPARISON
+            result = compare_with_planted(subject, with_defect) if compares else ANALYSES[stage_name].value(with_defect)
         except MissingExtraError as error:  # without it, the audit does not look either
             return f"needs {error.fix}"
-        observed = [Observed(observation, asked, model, dataset) for observation in result.findings()]
+        observed = [Observed(observation, stage_name, model, dataset) for observation in result.findings()]
         concluded = conclude([*rest, *observed])
         places = [place for place, finding in enumerate(concluded) if _is_of(finding, entry.name, planted.ids)]
-        said += bool(places)
+        count += bool(places)
         first += bool(places) and places[0] < FIRST_FIVE
         progress.advance()
     words = entry.details["strength_words"].format(strength).replace("%", " %")
-    return NoticedDefect(entry.name, strength, words, repeats, said, first)
+    return NoticedDefect(entry.name, strength, words, repeats, count, first)
 
 
 def _is_of(finding: Finding, kind: str, planted: Collection[str]) -> bool:
@@ -212,5 +213,5 @@ def _is_of(finding: Finding, kind: str, planted: Collection[str]) -> bool:
     """
     if finding.kind != kind:
         return False
-    named = [{*entry.get("items", ()), entry.get("query"), entry.get("item")} for entry in finding.evidence]
-    return 2 * sum(not ids.isdisjoint(planted) for ids in named) >= len(named)
+    id_sets = [{*entry.get("items", ()), entry.get("query"), entry.get("item")} for entry in finding.evidence]
+    return 2 * sum(not ids.isdisjoint(planted) for ids in id_sets) >= len(id_sets)

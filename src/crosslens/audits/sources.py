@@ -137,23 +137,23 @@ def audit_sources(
             fix = "audit each in a folder of its own" if is_known(entry.source) else "rename the file or folder of one"
             raise UsageError(f"two datasets are called {dataset.name!r}", fix=fix, option="dataset")
         datasets[dataset.name] = entry, dataset
-    given = request.name or {"runs": "lists"}.get(source, source)
-    labels = distinct_names(map(_label, request.models)) or [given]
+    default = request.name or {"runs": "lists"}.get(source, source)
+    labels = distinct_names(map(_label, request.models)) or [default]
     sources = []
     shared = {name: getattr(options, name) for name in ("seed", "resamples", "level", "threads")}
-    for name, (named, loaded) in (datasets or {"": (None, None)}).items():
-        path, reading = (None, {}) if named is None else (named.source, named.options)
+    for name, (origin, loaded) in (datasets or {"": (None, None)}).items():
+        path, reading = (None, {}) if origin is None else (origin.source, origin.options)
         files, evaluate = evaluated_as_known(path, inputs, request.evaluate, notify)
         metrics = evaluate.metrics
         if path is not None and not files.runs:  # lists may be too short: what they allow is chosen by default
             # The sum over both directions only where captions have one image, and both are evaluated.
-            both = not files.qrels and len(set(evaluate.directions)) != 1
-            classic = [metric for metric in DEFAULT_METRICS if both or metric != "Rsum"]
+            with_sum = not files.qrels and len(set(evaluate.directions)) != 1
+            classic = [metric for metric in DEFAULT_METRICS if with_sum or metric != "Rsum"]
             metrics = tuple(dict.fromkeys((*classic, *RECALLS, f"NCS[{options.phi}]@10", *metrics)))
-        chosen = replace(evaluate, metrics=metrics, **shared)
+        settings = replace(evaluate, metrics=metrics, **shared)
         for label, model in zip(labels, request.models or [None], strict=True):
             run = f"{label}-{_label(name)}" if len(datasets) > 1 else label
-            recipe = Recipe(path, reading, files, replace(request.model, name=model), options=chosen)
+            recipe = Recipe(path, reading, files, replace(request.model, name=model), options=settings)
             sources.append(AuditSource(run, label, name, recipe.with_plugins(request.plugins), loaded))
     return tuple(sources)
 

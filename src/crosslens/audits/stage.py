@@ -184,8 +184,8 @@ def chosen_stages(options: AuditOptions) -> tuple[Stage, ...]:
             raise UnknownNameError("stage", name, names)
     if FIRST in options.skip:
         raise UsageError(f"every other stage needs {FIRST}", fix="skip other stages", option="skip")
-    chosen = {FIRST, *(options.only or names)} - set(options.skip)
-    return tuple(stage for stage in stages if stage.name in chosen)
+    selected = {FIRST, *(options.only or names)} - set(options.skip)
+    return tuple(stage for stage in stages if stage.name in selected)
 
 
 def _several_captions(work: StageWork) -> str | None:

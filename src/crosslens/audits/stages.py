@@ -112,10 +112,10 @@ _COLUMNS = Condition.of(
 def groups(work: StageWork) -> StageOutput:
     """Metrics by every column of the dataset that makes groups, and by caption length."""
     run, options, subject = work.run.evaluated, work.options, work.subject
-    wanted = _GROUPED[:2] if options.quick else _GROUPED
+    metrics = _GROUPED[:2] if options.quick else _GROUPED
     tables: list[dict[str, Any]] = []
     for column in [name for name in group_names(run) if name in group_columns(subject.dataset)][:_MOST_COLUMNS]:
-        names = [name for name in groupable_metrics(run, column) if split_name(name)[1] in wanted]
+        names = [name for name in groupable_metrics(run, column) if split_name(name)[1] in metrics]
         if names:
             grouped = group_metrics(
                 run, column, names, largest=_MOST_GROUPS, seed=options.seed, resamples=options.resamples
@@ -176,8 +176,8 @@ def label_quality(work: StageWork) -> StageOutput:
 
 def _asks(run: Run, dataset: Dataset) -> bool:
     """Whether the queries of a run are captions of the dataset; text-only retrieval may ask with another text set."""
-    asked = run.rankings.get(TEXT_TO_IMAGE, run.rankings.get(TEXT_TO_TEXT))
-    return asked is not None and set(asked.query_ids) <= set(dataset.caption_ids)
+    ranking = run.rankings.get(TEXT_TO_IMAGE, run.rankings.get(TEXT_TO_TEXT))
+    return ranking is not None and set(ranking.query_ids) <= set(dataset.caption_ids)
 
 
 @audit_stage(
@@ -209,8 +209,8 @@ def missing_positives(work: StageWork) -> StageOutput:
 @audit_stage("granularity", about=DATASET, order=60, needs=(A_DATASET, LANGUAGE), cost=(2, 2))
 def granularity(work: StageWork) -> StageOutput:
     """How fine-grained the captions are."""
-    measured = measure_granularity(work.known_dataset, threads=work.options.threads, progress=work.progress)
-    result = compare_granularity([measured], **work.intervals)
+    features = measure_granularity(work.known_dataset, threads=work.options.threads, progress=work.progress)
+    result = compare_granularity([features], **work.intervals)
     return StageOutput.of(result, f"crosslens analyze granularity --dataset {work.run.dataset_words}", files=[])
 
 
@@ -330,14 +330,14 @@ def measure_difficulty(work: StageWork) -> StageOutput:
     result = difficulty(
         panel[0].dataset,
         {member.name: member.scores for member in panel},
-        {name: chosen.threshold for name, chosen in thresholds.items()},
+        {name: calibration.threshold for name, calibration in thresholds.items()},
     )
     folder = work.stage_folder("difficulty")
     folder.mkdir(parents=True, exist_ok=True)
     file = result.write(folder / "difficulty.parquet")
     payload = {
         **result.as_dict(),
-        "calibration": {name: chosen.as_dict() for name, chosen in thresholds.items()},
+        "calibration": {name: calibration.as_dict() for name, calibration in thresholds.items()},
         "beside": [],
         "stability": None,
         "hardest": result.hardest(_HARDEST).to_dicts(),

@@ -62,23 +62,23 @@ def compare(
         raise UsageError("a comparison requires two runs", fix="name a second run")
     correct([], correction)
     loaded = tuple(run if isinstance(run, Run) else Run.load(run) for run in runs)
-    named = tuple(replace(run, name=label) for run, label in zip(loaded, run_labels(loaded), strict=True))
-    for run in named:
+    labelled = tuple(replace(run, name=label) for run, label in zip(loaded, run_labels(loaded), strict=True))
+    for run in labelled:
         if run.published:
             raise UsageError(
                 f"{run.name!r} has published figures alone, without values per query",
                 fix="compare runs that were evaluated here; show and leaderboard put published figures beside them",
                 code="published-figures",
             )
-        if _option(run, "folds", 1) != _option(named[0], "folds", 1):
+        if _option(run, "folds", 1) != _option(labelled[0], "folds", 1):
             raise InputError(
-                f"{named[0].name!r} has {_option(named[0], 'folds', 1)} folds, {run.name!r} has "
+                f"{labelled[0].name!r} has {_option(labelled[0], 'folds', 1)} folds, {run.name!r} has "
                 f"{_option(run, 'folds', 1)}",
                 expected="galleries of the same size",
                 fix="evaluate both runs with the same folds",
             )
-    names, notes = _metric_names(named, metrics)
-    pairs = list(combinations(named, 2))[: None if all_pairs else len(named) - 1]
+    names, notes = _metric_names(labelled, metrics)
+    pairs = list(combinations(labelled, 2))[: None if all_pairs else len(labelled) - 1]
     main = primary_metric(names, primary)
     results = [
         result
@@ -86,12 +86,12 @@ def compare(
         for result in block
     ]
     return Comparison(
-        named[0].name, tuple(other.name for other in named[1:]), tuple(results), correction, permutations, seed,
-        named[0][names[0]].level,
-        (*notes, *notes_on_protocols(loaded), *_notes_on_settings(named, {split_name(name)[0] for name in names})),
+        labelled[0].name, tuple(other.name for other in labelled[1:]), tuple(results), correction, permutations, seed,
+        labelled[0][names[0]].level,
+        (*notes, *notes_on_protocols(loaded), *_notes_on_settings(labelled, {split_name(name)[0] for name in names})),
         all_pairs,
-        {run.name: {name: (run[name].mean, run[name].low, run[name].high) for name in names} for run in named},
-        compared=named,
+        {run.name: {name: (run[name].mean, run[name].low, run[name].high) for name in names} for run in labelled},
+        compared=labelled,
     )  # fmt: skip
 
 
@@ -226,8 +226,8 @@ def notes_on_protocols(runs: Iterable[Run]) -> list[str]:
     protocols = {run.name: str(run.protocol.get("name", "crosslens' own")) for run in runs}
     if len(set(protocols.values())) <= 1:
         return []
-    listed = ", ".join(f"{name} {protocol}" for name, protocol in protocols.items())
-    return [f"The runs follow different protocols: {listed}."]
+    per_run = ", ".join(f"{name} {protocol}" for name, protocol in protocols.items())
+    return [f"The runs follow different protocols: {per_run}."]
 
 
 def notes_on_published(runs: Iterable[Run]) -> list[str]:
@@ -242,8 +242,8 @@ def _notes_on_settings(runs: tuple[Run, ...], directions: set[str]) -> Iterator[
         items = "captions" if direction == IMAGE_TO_TEXT else "images"
         sizes = {run.name: run.provenance.get("dataset", {}).get(items) for run in runs}
         if None not in sizes.values() and len(set(sizes.values())) > 1:
-            listed = ", ".join(f"{name} {size:,}" for name, size in sizes.items())
-            yield f"The galleries of {direction} differ, and larger ones are harder: {listed} {items}."
+            per_run = ", ".join(f"{name} {size:,}" for name, size in sizes.items())
+            yield f"The galleries of {direction} differ, and larger ones are harder: {per_run} {items}."
     modes = {run.name: str(_option(run, "ties", "stable")) for run in runs}
     if len(set(modes.values())) > 1:
         yield "The runs break ties differently: " + ", ".join(f"{name} {mode}" for name, mode in modes.items()) + "."
@@ -264,10 +264,10 @@ def run_labels(runs: tuple[Run, ...]) -> list[str]:
     return labels
 
 
-def unused_label(name: str, taken: Collection[str], form: Callable[[str], str] = str) -> str:
+def unused_label(name: str, labels: Collection[str], form: Callable[[str], str] = str) -> str:
     """The name, with a number behind it where ``form(name)`` is taken."""
     candidates = chain([name], (f"{name} ({number})" for number in count(2)))
-    return next(label for label in candidates if form(label) not in taken)
+    return next(label for label in candidates if form(label) not in labels)
 
 
 def _metric_names(

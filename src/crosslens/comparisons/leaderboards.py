@@ -156,11 +156,11 @@ class Leaderboard(Presented):
 
     def cell(self, model: str, dataset: str, metric: str) -> LeaderboardCell | None:
         """The cell of a model; None where it was not evaluated."""
-        for kind, name, known in (
+        for kind, name, names in (
             ("model", model, self.models), ("dataset", dataset, self.datasets), ("metric", metric, self.metrics),
         ):  # fmt: skip
-            if name not in known:
-                raise UnknownNameError(f"{kind} in this leaderboard", name, known)
+            if name not in names:
+                raise UnknownNameError(f"{kind} in this leaderboard", name, names)
         return self.cells.get((model, dataset, metric))
 
     def best(self, dataset: str, metric: str) -> tuple[str, ...]:
@@ -181,9 +181,9 @@ class Leaderboard(Presented):
                 for dataset in self.datasets
             )
             bounded = any(figure.bounded for bars in series for figure in bars.figures)
-            about, share = f"{100 * self.level:g}% intervals over images" if bounded else "", unit_of(name) == "share"
+            note, share = f"{100 * self.level:g}% intervals over images" if bounded else "", unit_of(name) == "share"
             charts.append(
-                Bars(title=titles[name], about=about, groups=self.models, series=series, heading="model",
+                Bars(title=titles[name], about=note, groups=self.models, series=series, heading="model",
                      axis="%" if share else "", limits=bounds_of(name) if share else None)
             )  # fmt: skip
         if len(self.datasets) == 1:
@@ -255,16 +255,16 @@ def leaderboard(
     correct([], correction)
     loaded = {key: run if isinstance(run, Run) else Run.load(run) for key, run in runs.items()}
     everything = list(dict.fromkeys(name for run in loaded.values() for name in run))
-    chosen: dict[str, None] = {}
+    requested: dict[str, None] = {}
     parts = [metrics] if isinstance(metrics, str) else metrics or ()
     for word in (word for part in parts for word in split_metrics(part)):
         matching = matching_names(word, everything)
         if not matching:
             raise UnknownNameError("metric in these runs", word, everything)
-        chosen |= dict.fromkeys(matching)
-    if metrics is not None and not chosen:
+        requested |= dict.fromkeys(matching)
+    if metrics is not None and not requested:
         raise UsageError("no metrics", fix=f"choose from {', '.join(everything)}", option="metrics")
-    names = list(chosen) or everything
+    names = list(requested) or everything
     datasets = tuple(dict.fromkeys(dataset for _, dataset in loaded))
     cells: dict[tuple[str, str, str], LeaderboardCell] = {}
     notes: dict[str, None] = dict.fromkeys(notes_on_published(loaded.values()))
@@ -296,14 +296,14 @@ def leaderboard(
             for cell in _column(column, dataset, name, by_pair, level):
                 cells[cell.model, dataset, name] = cell
     results = [result for block in tests.values() for result in block]
-    counted = sum(result.same_as is None and isfinite(result.p_value) for result in results)
+    number = sum(result.same_as is None and isfinite(result.p_value) for result in results)
     test = "paired permutation test over images against the best"
-    test_notes = list(significance_sentences(test, results, permutations, correction, level)) if counted else []
+    test_notes = list(significance_sentences(test, results, permutations, correction, level)) if number else []
     if len(tests) > len({dataset for dataset, *_ in tests}):
         test_notes.append("All pairs of models are tests, since the best was chosen among all.")
     return Leaderboard(
         tuple(dict.fromkeys(model for model, _ in loaded)), datasets, tuple(names),
-        cells, correction, permutations, seed, level, counted, tuple(notes), main, tuple(test_notes),
+        cells, correction, permutations, seed, level, number, tuple(notes), main, tuple(test_notes),
     )  # fmt: skip
 
 
@@ -378,13 +378,13 @@ def _compared(
     try:
         return {result.metric: _with_role(result, primary) for result in compared(shared)}
     except CrosslensError:
-        each: dict[str, MetricComparison | CrosslensError] = {}
+        results: dict[str, MetricComparison | CrosslensError] = {}
         for name in shared:
             try:
-                each[name] = _with_role(compared([name])[0], primary)
+                results[name] = _with_role(compared([name])[0], primary)
             except CrosslensError as error:
-                each[name] = error
-        return each
+                results[name] = error
+        return results
 
 
 def _with_role(result: MetricComparison, primary: str) -> MetricComparison:

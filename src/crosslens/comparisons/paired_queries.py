@@ -39,11 +39,11 @@ def aligned(name: str, baseline: Run, other: Run) -> tuple[FloatArray, IntArray]
     ours, theirs = baseline[name], other[name]
     for run, compared in ((baseline, other), (other, baseline)):
         rows = _rows_in(run[name].query_ids, compared[name].query_ids)
-        counted = ~np.isnan(run[name].values)
-        missing = [run[name].query_ids[row] for row in np.flatnonzero(counted & (rows < 0))]
+        valid = ~np.isnan(run[name].values)
+        missing = [run[name].query_ids[row] for row in np.flatnonzero(valid & (rows < 0))]
         if missing:
             raise InputError(
-                f"{name}: {len(missing):,} of the {int(counted.sum()):,} queries of {run.name!r} are not in "
+                f"{name}: {len(missing):,} of the {int(valid.sum()):,} queries of {run.name!r} are not in "
                 f"{compared.name!r}, the first is {missing[0]!r}",
                 expected="the same queries in both runs",
                 fix=SAME_TRUTH,
@@ -61,9 +61,9 @@ def aligned(name: str, baseline: Run, other: Run) -> tuple[FloatArray, IntArray]
     return values, order
 
 
-def _rows_in(queries: Ids, known: Ids) -> IntArray:
+def _rows_in(queries: Ids, ids: Ids) -> IntArray:
     """The row of each query among the known ones; −1 without. Runs of one dataset have the same: nothing to look up."""
-    return np.arange(len(queries)) if queries == known else match_ids(queries, known)
+    return np.arange(len(queries)) if queries == ids else match_ids(queries, ids)
 
 
 def grouping_columns(run: Run, direction: str) -> pl.DataFrame:
@@ -142,21 +142,21 @@ class PairedQueries:
 
 def pair_queries(
     first: Run, second: Run, metric: str, *, level: float, correction: str = "holm", permutations: int = 10_000,
-    seed: int = 0, with_pictures: bool = True,
+    seed: int = 0,
 ) -> PairedQueries:  # fmt: skip
-    """The queries of two runs side by side, by the metric that decides; ``with_pictures`` looks for their files."""
-    direction, known = split_name(metric)[0], facts_of(metric)
-    if known.pooled or direction not in ("t2i", "i2t", "t2t"):
+    """The queries of two runs side by side, by the metric that decides, and the files of their pictures."""
+    direction, facts = split_name(metric)[0], facts_of(metric)
+    if facts.pooled or direction not in ("t2i", "i2t", "t2t"):
         return PairedQueries(metric, (first.name, second.name))
     values, _order = aligned(metric, first, second)
-    found = _found(first[metric].values, values)
-    if not found:  # the metric does not say it: Hit@1 of the same queries does
+    hits = _hits(first[metric].values, values)
+    if not hits:  # the metric does not say it: Hit@1 of the same queries does
         hit = f"{direction}/Hit@1"
         if hit in first.values and hit in second.values and first[hit].query_ids == first[metric].query_ids:
-            found = _found(first[hit].values, aligned(hit, first, second)[0])
+            hits = _hits(first[hit].values, aligned(hit, first, second)[0])
     groups = _groups(first, metric, values, level, correction, min(permutations, _PERMUTATIONS), seed)
     result = PairedQueries(metric, (first.name, second.name), groups=groups)
-    if not found:
+    if not hits:
         return result
     sides = [_Side(run, direction) for run in (first, second)]
     ids = first[metric].query_ids
@@ -164,7 +164,7 @@ def pair_queries(
     change = np.abs(np.log(ranks[0]) - np.log(ranks[1]))
     sets = {}
     for name, (before, after) in zip(SETS, ((1, 0), (0, 1), (1, 1), (0, 0)), strict=True):
-        rows = np.flatnonzero((found[0] == before) & (found[1] == after))
+        rows = np.flatnonzero((hits[0] == before) & (hits[1] == after))
         sets[name] = tuple(ids[row] for row in rows[np.argsort(-change[rows], kind="stable")])
     examples = {
         name: tuple(
@@ -174,50 +174,50 @@ def pair_queries(
         for name in SETS
     }
     result = replace(result, sets=sets, examples=examples)
-    files, problem = _pictures(first, result.images) if with_pictures else ({}, None)
-    examples = {name: tuple(_named(card, files) for card in queries) for name, queries in result.examples.items()}
+    files, problem = _pictures(first, result.images)
+    examples = {name: tuple(_with_ids(card, files) for card in queries) for name, queries in result.examples.items()}
     return replace(result, examples=examples, pictures=files, problem=problem)
 
 
-def _found(first: FloatArray, second: FloatArray) -> tuple[BoolArray, BoolArray] | tuple[()]:
+def _hits(first: FloatArray, second: FloatArray) -> tuple[BoolArray, BoolArray] | tuple[()]:
     """Whether each run finds each query; NaN (as 2) where it does not count; nothing where values are not 0 and 1."""
-    both = np.concatenate([first, second])
-    if not np.isin(both[~np.isnan(both)], (0.0, 1.0)).all():
+    values = np.concatenate([first, second])
+    if not np.isin(values[~np.isnan(values)], (0.0, 1.0)).all():
         return ()
-    counted = ~np.isnan(first)
-    return np.where(counted, first, 2.0), np.where(counted, second, 2.0)
+    valid = ~np.isnan(first)
+    return np.where(valid, first, 2.0), np.where(valid, second, 2.0)
 
 
 def _groups(
     run: Run, metric: str, values: FloatArray, level: float, correction: str, permutations: int, seed: int
 ) -> tuple[GroupDifference, ...]:
     """The difference in every group of every column, the largest first within a column; corrected for all of them."""
-    own, bounds = run[metric], bounds_of(metric)
-    if own.statistic != "mean" or not run.columns:
+    ours, bounds = run[metric], bounds_of(metric)
+    if ours.statistic != "mean" or not run.columns:
         return ()
     direction = split_name(metric)[0]
     table = grouping_columns(run, direction)
-    if table.height != len(own.query_ids):
+    if table.height != len(ours.query_ids):
         return ()
-    counted, candidates = ~np.isnan(values), []
+    valid, candidates = ~np.isnan(values), []
     columns = [name for name in table.columns if name != "text" and makes_groups(table[name])]
     for column in sorted(columns, key=lambda name: (name == CAPTION_LENGTH, table[name].n_unique()))[:_MOST_COLUMNS]:
-        shown = []
+        groups = []
         for name, members in label_groups(table[column])[:_MOST_GROUPS]:
-            rows = members[counted[members]]
-            images = len(np.unique(own.clusters[rows]))
+            rows = members[valid[members]]
+            images = len(np.unique(ours.clusters[rows]))
             if name != NO_VALUE and len(rows) >= _FEWEST_QUERIES and images >= _FEWEST_IMAGES:
-                shown.append((column, group_words(column, name), rows, images))
-        candidates += shown if len(shown) > 1 else []
+                groups.append((column, group_words(column, name), rows, images))
+        candidates += groups if len(groups) > 1 else []
     results = []
     for column, name, rows, images in candidates:
-        clusters = own.clusters[rows]
+        clusters = ours.clusters[rows]
         test = paired_permutation(
-            values[rows], own.values[rows], clusters, permutations=permutations, seed=seed, bounds=bounds,
+            values[rows], ours.values[rows], clusters, permutations=permutations, seed=seed, bounds=bounds,
             level=1 - (1 - level) / len(candidates),
         )  # fmt: skip
         smallest = detectable_difference(
-            values[rows] - own.values[rows], clusters, level=level, tests=len(candidates), span=span_of(metric)
+            values[rows] - ours.values[rows], clusters, level=level, tests=len(candidates), span=span_of(metric)
         )
         results.append(
             GroupDifference(
@@ -225,7 +225,7 @@ def _groups(
                 name,
                 len(rows),
                 images,
-                float(own.values[rows].mean()),
+                float(ours.values[rows].mean()),
                 float(values[rows].mean()),
                 test.difference,
                 test.low,
@@ -236,11 +236,11 @@ def _groups(
             )
         )
     adjusted = correct([group.p_value for group in results], correction)
-    named = list(dict.fromkeys(group.column for group in results))
+    order = list(dict.fromkeys(group.column for group in results))
     return tuple(
         sorted(
             (replace(group, adjusted_p=float(p)) for group, p in zip(results, adjusted, strict=True)),
-            key=lambda group: (named.index(group.column), -group.difference),
+            key=lambda group: (order.index(group.column), -group.difference),
         )
     )
 
@@ -255,7 +255,7 @@ class _Side:
         self.rank = np.zeros(0, np.int64) if self.ranking is None else first_relevant(self.ranking)[1]
         self.texts: dict[str, str] = {}
         for name, table in run.columns.items():  # of captions, whichever direction has them
-            metric = next((own for own in run.values if split_name(own)[0] == name), None)
+            metric = next((full_name for full_name in run.values if split_name(full_name)[0] == name), None)
             if name != IMAGE_TO_TEXT and metric is not None and table.schema.get("text") == pl.String:
                 self.texts |= dict(zip(run[metric].query_ids, table["text"], strict=True))
 
@@ -292,11 +292,11 @@ def _cards(query: str, sides: list[_Side], runs: tuple[str, str]) -> tuple[Pictu
     return tuple(cards)
 
 
-def _named(card: QueryCard, files: Mapping[str, str]) -> QueryCard:
+def _with_ids(card: QueryCard, files: Mapping[str, str]) -> QueryCard:
     """The card with the ids of images that have no picture."""
     pictures = (
-        own if own.image is None or own.image in files else replace(own, lines=(*own.lines, own.image))
-        for own in card.pictures
+        item if item.image is None or item.image in files else replace(item, lines=(*item.lines, item.image))
+        for item in card.pictures
     )
     return replace(card, pictures=tuple(pictures))
 

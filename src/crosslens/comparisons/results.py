@@ -103,7 +103,7 @@ def letter_sentence(letters: Mapping[str, str]) -> str:
     return "; ".join(f"{letter}: {run}" for run, letter in letters.items()) + "."
 
 
-_ASKED = {"t2i": ("caption", "the image"), "i2t": ("image", "a caption"), "t2t": ("text", "the image")}
+_NOUNS = {"t2i": ("caption", "the image"), "i2t": ("image", "a caption"), "t2t": ("text", "the image")}
 """What asks in a direction, and what is found."""
 
 
@@ -125,23 +125,23 @@ def _verdict(result: MetricComparison, level: float, runs: Mapping[str, Run]) ->
         low, high = sorted((sign * result.low, sign * result.high))
         amount = metric_figure(result.metric, sign * result.difference)
         depth = re.fullmatch(r"Hit@(\d+)", metric)
-        said = f"{better} is better than {worse}"
+        sentence = f"{better} is better than {worse}"
         items = "captions" if direction == IMAGE_TO_TEXT else "images"
         galleries = [
             runs[run].provenance.get("dataset", {}).get(items) if run in runs else None for run in (better, worse)
         ]
         if None not in galleries and galleries[0] != galleries[1]:
-            said = f"{better}, among {galleries[0]:,} {items}, is ahead of {worse}, among {galleries[1]:,}"
-        if depth is not None and direction in _ASKED:
-            asked, wanted = _ASKED[direction]
+            sentence = f"{better}, among {galleries[0]:,} {items}, is ahead of {worse}, among {galleries[1]:,}"
+        if depth is not None and direction in _NOUNS:
+            query, item = _NOUNS[direction]
             amount = replace(amount, digits=0 if result.difference**2 > 1e-4 and high - low > 0.02 else 1, plain=True)
             among = "" if depth[1] == "1" else f" among the first {depth[1]}"
-            said += f": of 100 {asked}s, it finds {wanted} of {amount.number} more{among}"
+            sentence += f": of 100 {query}s, it finds {item} of {amount.number} more{among}"
             if direction == IMAGE_TO_TEXT:
-                said = said.replace(f"{wanted} of {amount.number} more", f"{wanted} for {amount.number} more")
+                sentence = sentence.replace(f"{item} of {amount.number} more", f"{item} for {amount.number} more")
         else:
-            said += f" by {amount.number}{' points' if share else ''} of {metric}"
-        return f"{said} ({amount.write(low)} to {amount.write(high)} are possible)." if low > 0 else f"{said}."
+            sentence += f" by {amount.number}{' points' if share else ''} of {metric}"
+        return f"{sentence} ({amount.write(low)} to {amount.write(high)} are possible)." if low > 0 else f"{sentence}."
     if share and result.low > -STATED_SIZE and result.high < STATED_SIZE:
         return f"{names} do not differ by more than {100 * STATED_SIZE:g} points of {result.metric}."
     images = format_count(result.images, "image")
@@ -165,8 +165,8 @@ def detectable_words(metric: str, smallest: float, images: int) -> str:
     figure = metric_figure(metric, smallest)
     if unit_of(metric) == "share":
         figure = replace(figure, digits=0 if smallest >= 0.02 else 1, unit=" points")
-    seen = f"Differences below about {figure.number} cannot be seen in {format_count(images, 'image')}"
-    return f"{seen}; four times as many halve that."
+    text = f"Differences below about {figure.number} cannot be seen in {format_count(images, 'image')}"
+    return f"{text}; four times as many halve that."
 
 
 def _brief(name: str) -> str:
@@ -342,9 +342,9 @@ def significance_sentences(
     undecided = [result for result in results if result.smallest_p >= 1 - level]
     if undecided:
         images = format_count(min(result.images for result in undecided), "image")
-        listed = ", ".join(dict.fromkeys(result.metric for result in undecided))
+        names = ", ".join(dict.fromkeys(result.metric for result in undecided))
         least = min(result.smallest_p for result in undecided)
-        yield f"Cannot be decided with {images}, as no corrected p is below {least:.2g}: {listed}."
+        yield f"Cannot be decided with {images}, as no corrected p is below {least:.2g}: {names}."
 
 
 class SignificanceResults(Presented, Generic[Result]):
@@ -443,8 +443,8 @@ class Comparison(SignificanceResults[MetricComparison]):
                 best |= {(number, column) for column, mean in enumerate(means, start=1) if mean == leading}
             titles = ("metric", *(f"{letter}: {run}" for run, letter in letters.items()))
             table = Table(titles, tuple(lines), "l" * len(titles), notes=notes, best=frozenset(best))
-            named = (letter_sentence(letters), *notes)
-            table = replace(table, narrow=replace(table, header=("metric", *letters.values()), notes=named))
+            short_notes = (letter_sentence(letters), *notes)
+            table = replace(table, narrow=replace(table, header=("metric", *letters.values()), notes=short_notes))
             yield Section("", (Text(self.verdicts), table))
         for other in () if self.all_pairs else self.others:
             results = sorted((result for result in self.results if result.other == other), key=_primary_first)
@@ -473,10 +473,10 @@ class Comparison(SignificanceResults[MetricComparison]):
         facts = _facts(result, self), detectable_words(result.metric, result.detectable, result.images)
         parts: list[Part] = [Text.of(*facts)]
         if rows:
-            about = f"{format_count(result.n, 'query')} of {format_count(result.images, 'image')}"
+            subtitle = f"{format_count(result.n, 'query')} of {format_count(result.images, 'image')}"
             limits = (0.0, 1.0) if share else None
             strip = Intervals(
-                title=result.metric, about=about, rows=rows, heading="run", axis="%" * share, limits=limits
+                title=result.metric, about=subtitle, rows=rows, heading="run", axis="%" * share, limits=limits
             )
             parts.insert(0, strip)
         if paired is not None and paired.sets:
@@ -515,12 +515,12 @@ class Comparison(SignificanceResults[MetricComparison]):
                 if result.same_as is None
             )
             header = ("metric", *("role",) * role, *titles, "difference", "p", *("won : lost",) * queries)
-            said = (
+            legend = (
                 "" if role else "†: the primary metric.",
                 f"1st: {names[0]}; 2nd: {names[1]}." if titles == numbered else "",
                 "" if queries else "Won and lost queries do not fit: see --json.",
             )
-            notes = (*([" ".join(filter(None, said))] if any(said) else []), *words)
+            notes = (*([" ".join(filter(None, legend))] if any(legend) else []), *words)
             align = "l" + "l" * role + "rrlr" + "r" * queries
             return Table(header, rows, align, title, notes, narrow=narrow, aside=True)
 
@@ -669,7 +669,7 @@ class CaptionSets(SignificanceResults[MetricChange]):
     @property
     def title(self) -> str:
         before, after = (
-            name if name.endswith(f"({side})") else f"{name} ({side})"  # self of the same name have it in theirs
+            name if name.endswith(f"({side})") else f"{name} ({side})"  # sets of the same name have it in theirs
             for name, side in zip(self.names, ("before", "after"), strict=True)
         )
         return f"{after} against {before}" + (f", {self.model}" if self.model else "")
@@ -750,9 +750,9 @@ class CaptionSetsOfModels(Presented):
         rows: list[tuple[Cell, ...]] = []
         for result in self.models[0].results:
             mean = self.means[result.metric]
-            each = (replace(_figure(result, mean[name]), signed=name == "difference")
+            figures = (replace(_figure(result, mean[name]), signed=name == "difference")
                     for name in ("before", "after", "difference"))  # fmt: skip
-            rows.append((result.metric, *each, Figure.percent(mean["relative"], signed=True, unit=" %")))
+            rows.append((result.metric, *figures, Figure.percent(mean["relative"], signed=True, unit=" %")))
         note = "Relative: the mean of the models' relative changes, not the change of the mean."
         header = ("metric", "before", "after", "difference", "relative")
         yield Section("", (Table(header, tuple(rows), title="Mean over models", notes=(note,)),))

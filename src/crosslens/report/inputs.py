@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from crosslens.audits import Audit, AuditFolder, Sensitivity, StageResult, kept_sensitivities, load_audit
+from crosslens.audits import Audit, AuditFolder, Sensitivity, StageResult, load_audit, stored_sensitivities
 from crosslens.core import CrosslensError, Finding, InputError, UsageError
 from crosslens.explanations import dataset_change, dataset_of_run, image_files_of_run
 from crosslens.metrics import dataset_name
@@ -121,7 +121,7 @@ def report_inputs(
         opened += source.runs.items()
         results += [(position.get(result.model, -1), result) for result in source.results]
         findings += source.findings
-        kept = kept_sensitivities(AuditFolder(source.folder))
+        kept = stored_sensitivities(AuditFolder(source.folder))
         sensitivities += [(position[name], own.sensitivity) for name, own in kept.items() if name in position]
         skipped |= {entry.stage: entry.reason for entry in source.skipped}
     names = distinct_names([name for name, _ in opened])
