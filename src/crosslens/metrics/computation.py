@@ -99,7 +99,7 @@ def compute_across(
     parts = parts_across(spec, {direction: rankings[direction] for direction in _BOTH}, ties, gains)
     images = len(rankings[IMAGE_TO_TEXT].query_ids)
     stratum = np.zeros(images, np.int64) if strata is None else np.unique(strata, return_inverse=True)[1]
-    counted = np.zeros(images, bool)
+    valid_images = np.zeros(images, bool)
     row_of = {image: row for row, image in enumerate(clusters[IMAGE_TO_TEXT].tolist())}
     if len(row_of) < len(clusters[IMAGE_TO_TEXT]):
         raise InputError("two i2t queries have the same cluster", expected="one i2t query per image")
@@ -116,14 +116,14 @@ def compute_across(
         valid = np.isfinite(part)
         image_rows[direction] = rows[valid]
         values[direction] = part[valid]
-        counted[image_rows[direction]] = True
+        valid_images[image_rows[direction]] = True
     total = np.zeros(images)
     for direction, rows in image_rows.items():
         # Queries that count, per stratum; every image of a stratum without any has nothing to scale.
         queries = np.bincount(stratum[rows], minlength=int(stratum.max(initial=0)) + 1)
-        scale = np.bincount(stratum[counted], minlength=len(queries)) / np.maximum(queries, 1)
+        scale = np.bincount(stratum[valid_images], minlength=len(queries)) / np.maximum(queries, 1)
         total += scale[stratum] * np.bincount(rows, values[direction], images)
-    return np.where(counted, total, np.nan)
+    return np.where(valid_images, total, np.nan)
 
 
 def parts_across(
@@ -165,11 +165,11 @@ def ranks_of(ranking: Ranking, ties: Ties = "stable") -> RelevantRanks:
     require_ties(ties)
     if ranking not in _RANKS:
         _RANKS[ranking] = RelevantPairs(ranking), {}
-    pairs, known = _RANKS[ranking]
-    if ties not in known:
+    pairs, by_ties = _RANKS[ranking]
+    if ties not in by_ties:
         coverage = Coverage(ranking, ties)
-        known[ties] = ExpectedRanks(pairs, coverage) if ties == "expected" else OrderedRanks(pairs, coverage, ties)
-    return known[ties]
+        by_ties[ties] = ExpectedRanks(pairs, coverage) if ties == "expected" else OrderedRanks(pairs, coverage, ties)
+    return by_ties[ties]
 
 
 def _input_of(family: Family, ranking: Ranking, ties: Ties, gains: Gains) -> RelevantRanks | GradedRanking:
@@ -219,15 +219,15 @@ def measure(
             values = compute_across(spec, rankings, clusters, ties, folds, gains)
             # Not from the values of single images: with unequal numbers of captions a resample has more or fewer.
             parts = parts_across(spec, {direction: rankings[direction] for direction in _BOTH}, ties, gains)
-            drawn = [(draws[direction], part) for direction, part in parts.items()]
-            figure = sum_of_means(drawn, level, family_of(spec).bounds(one_direction=False))
+            samples = [(draws[direction], part) for direction, part in parts.items()]
+            figure = sum_of_means(samples, level, family_of(spec).bounds(one_direction=False))
             of_queries = rankings[IMAGE_TO_TEXT].query_ids, values, np.asarray(clusters[IMAGE_TO_TEXT])
             ends, facts = (figure.mean, figure.low, figure.high), family_of(spec).facts(spec)
             results[str(spec)] = MetricValues(str(spec), *of_queries, *ends, level=level, facts=facts)
             continue
         if request.direction is not None and request.direction not in rankings:
-            ranked = f"ranked directions: {', '.join(rankings) or 'none'}"
-            raise UsageError(f"{request} needs a direction that was not ranked", fix=ranked)
+            fix = f"ranked directions: {', '.join(rankings) or 'none'}"
+            raise UsageError(f"{request} needs a direction that was not ranked", fix=fix)
         for name in rankings if request.direction is None else (request.direction,):
             ranking, statistic = rankings[name], family_of(spec).statistic_of(spec)
             values, rows = observations(spec, ranking, ties, gains)
@@ -235,6 +235,6 @@ def measure(
             figure = draws[name].estimate(values, statistic, level=level, rows=rows, bounds=bounds)
             values = values if rows is None else compute(spec, ranking, ties, gains)
             of_queries, ends = (ranking.query_ids, values, draws[name].clusters), (figure.mean, figure.low, figure.high)
-            named = f"{ranking.direction}/{spec}"
-            results[f"{name}/{spec}"] = MetricValues(named, *of_queries, *ends, statistic, level, facts)
+            full_name = f"{ranking.direction}/{spec}"
+            results[f"{name}/{spec}"] = MetricValues(full_name, *of_queries, *ends, statistic, level, facts)
     return results

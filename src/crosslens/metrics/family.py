@@ -158,8 +158,8 @@ class Family:
 
     def statistic_of(self, spec: MetricSpec) -> Statistic:
         """What turns the values of this metric into its figure."""
-        chosen = [option.statistic for option in self._written(spec) if option.statistic]
-        return chosen[0] if chosen else self.statistic
+        statistics = [option.statistic for option in self._written(spec) if option.statistic]
+        return statistics[0] if statistics else self.statistic
 
     def pooled(self, spec: MetricSpec) -> bool:
         """Whether the figure is taken over pairs instead of queries."""
@@ -220,8 +220,8 @@ class Family:
         for option in sorted(self.options, key=lambda option: option.kind == "name"):
             if option.matches(written):
                 return option
-        known = [option.written for option in self.options]
-        near = UnknownNameError("option", written, known).fix if known else f"{self.name} has no options"
+        spellings = [option.written for option in self.options]
+        near = UnknownNameError("option", written, spellings).fix if spellings else f"{self.name} has no options"
         raise UsageError(f"unknown option {written!r} of {spec}", fix=near)
 
     def _written(self, spec: MetricSpec) -> list[Option]:
@@ -343,11 +343,11 @@ def metric_figure(
 
 def unit_sentence(names: Iterable[str]) -> str:
     """In what these metrics are given: ``In percent, MedR as a rank.``"""
-    named: dict[Unit, dict[str, None]] = {}
+    by_unit: dict[Unit, dict[str, None]] = {}
     for name in names:
-        named.setdefault(unit_of(name), {})[split_name(name)[1]] = None
-    parts = ["in percent"] if "share" in named else []
-    parts += [f"{', '.join(named[kind])} {_UNITS[kind]}" for kind in _UNITS if kind in named]
+        by_unit.setdefault(unit_of(name), {})[split_name(name)[1]] = None
+    parts = ["in percent"] if "share" in by_unit else []
+    parts += [f"{', '.join(by_unit[kind])} {_UNITS[kind]}" for kind in _UNITS if kind in by_unit]
     sentence = ", ".join(parts)
     return f"{sentence[:1].upper()}{sentence[1:]}."
 

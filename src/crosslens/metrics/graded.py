@@ -123,12 +123,12 @@ class GainMatrix:
         return self._cached(self._ideal_images, direction, min(count, self.shape[0]), self._rank_images)
 
     def _cached(
-        self, known: dict[str, IdealLists], direction: str, count: int, rank: Callable[[int], dict[str, IdealLists]]
+        self, cache: dict[str, IdealLists], direction: str, count: int, rank: Callable[[int], dict[str, IdealLists]]
     ) -> IdealLists:
         key = IMAGE_TO_TEXT if direction == IMAGE_TO_TEXT else TEXT_TO_IMAGE
-        if not known or known[key].items.shape[1] < count:
-            known |= rank(max(count, self.deepest))
-        return known[key]
+        if not cache or cache[key].items.shape[1] < count:
+            cache |= rank(max(count, self.deepest))
+        return cache[key]
 
     def _rank(self, depth: int) -> dict[str, IdealLists]:
         matrix = self._matrix
@@ -178,9 +178,9 @@ class GainMatrix:
                 items, values = arrays[direction]
                 rows, columns = part if direction == IMAGE_TO_TEXT else part[::-1]
                 width = min(ranking.depth, items.shape[1])
-                listed = ranking.top_items[:, :width]
-                items[rows, :width] = np.where(listed != UNRANKED, columns[listed], UNRANKED)
-                values[rows, :width] = _exact(scorer, direction, listed)
+                top_items = ranking.top_items[:, :width]
+                items[rows, :width] = np.where(top_items != UNRANKED, columns[top_items], UNRANKED)
+                values[rows, :width] = _exact(scorer, direction, top_items)
         return {direction: IdealLists(*pair) for direction, pair in arrays.items()}
 
 
@@ -189,9 +189,9 @@ def _exact(scorer: Scorer, direction: str, items: IntArray) -> FloatArray:
 
     Not those of a ranking: it keeps them in the precision it was computed in, and sums must not mix the two.
     """
-    listed = items != UNRANKED
-    queries = np.broadcast_to(np.arange(len(items))[:, None], items.shape)[listed]
-    images, captions = (queries, items[listed]) if direction == IMAGE_TO_TEXT else (items[listed], queries)
+    present = items != UNRANKED
+    queries = np.broadcast_to(np.arange(len(items))[:, None], items.shape)[present]
+    images, captions = (queries, items[present]) if direction == IMAGE_TO_TEXT else (items[present], queries)
     cells = np.asarray(scorer.exact(images, captions), np.float64)
     bad = np.flatnonzero(~np.isfinite(cells))
     if len(bad):
@@ -201,7 +201,7 @@ def _exact(scorer: Scorer, direction: str, items: IntArray) -> FloatArray:
             fix="compute the values again without NaN and infinity",
         )
     values = np.zeros(items.shape)
-    values[listed] = cells
+    values[present] = cells
     return values
 
 
@@ -316,28 +316,28 @@ class TopK:
 
     def require(self, k: int) -> None:
         """The first ``k`` items of every query that counts are known, and so are the ties that reach into them."""
-        left = self.listed.sum(axis=1)
-        short = self._counts & ~self._whole & (left < k)
+        sizes = self.listed.sum(axis=1)
+        short = self._counts & ~self._whole & (sizes < k)
         if short.any():
             query, beside = int(np.argmax(short)), " beside the ground truth" if self._non_gt else ""
-            problem = f"the list of query {self._ids[query]!r} has {item_count(left[query])}{beside}"
-            fewest = int(left[self._counts & ~self._whole].min())
+            problem = f"the list of query {self._ids[query]!r} has {item_count(sizes[query])}{beside}"
+            fewest = int(sizes[self._counts & ~self._whole].min())
             smaller = f"use a cutoff of at most {fewest}, or " if fewest else ""
             fix = f"{smaller}pass lists of at least {item_count(k)}{beside}"
             if self._complete or self._depth < self._known[query]:
-                problem = f"of the list of query {self._ids[query]!r} only {item_count(left[query])}{beside} were kept"
-                fix = f"evaluate with a depth of {k + self._depth - int(left[query]):,} or more"
+                problem = f"of the list of query {self._ids[query]!r} only {item_count(sizes[query])}{beside} were kept"
+                fix = f"evaluate with a depth of {k + self._depth - int(sizes[query]):,} or more"
                 fix += where_option("rerank_depth", f": {argument('depth')}, {argument('rerank_depth')}")
             raise InputError(problem, expected=f"at least {item_count(k)}{beside}", fix=fix)
         if self._ties == "stable" or not self.items.shape[1]:
             return
-        last = np.minimum(left, k) - 1
+        last = np.minimum(sizes, k) - 1
         rows = np.flatnonzero(self._counts & ~self._whole & (last >= 0))
         open_ended = self._scores[rows, last[rows]] == self._end[rows]
         if open_ended.any():
             query = int(rows[np.argmax(open_ended)])
             longer = "evaluate with longer lists" + where_option("depth", f" ({argument('depth')})")
-            raise tie_error(self._ids[query], left[query], self._ties, longer)
+            raise tie_error(self._ids[query], sizes[query], self._ties, longer)
 
 
 _IDEAL: WeakKeyDictionary[Ranking, dict[tuple[str, int, bool], tuple[GainMatrix, int, Any]]] = WeakKeyDictionary()
@@ -357,14 +357,14 @@ class GradedRanking:
 
     def top_k(self, *, non_gt: bool = False) -> TopK:
         """The kept lists, with or without the ground truth."""
-        known = _TOP_K.setdefault(self.ranking, {})
-        if (self._ties, non_gt) not in known:
-            known[self._ties, non_gt] = TopK(self.ranking, self._ties, non_gt=non_gt)
-        return known[self._ties, non_gt]
+        cached = _TOP_K.setdefault(self.ranking, {})
+        if (self._ties, non_gt) not in cached:
+            cached[self._ties, non_gt] = TopK(self.ranking, self._ties, non_gt=non_gt)
+        return cached[self._ties, non_gt]
 
     def values(self, name: str, *, non_gt: bool = False) -> FloatArray:
         """The gains of the items in the kept lists."""
-        return self._named(name).of(self.ranking.direction, self.top_k(non_gt=non_gt).items)
+        return self._gains_of(name).of(self.ranking.direction, self.top_k(non_gt=non_gt).items)
 
     def grades(self) -> FloatArray:
         """The grades that the judgements give to the items in the kept lists."""
@@ -382,19 +382,19 @@ class GradedRanking:
 
     def own_scores(self) -> FloatArray:
         """The scores by which the items in the kept lists were ranked."""
-        scores, listed = self.ranking.top_scores.astype(np.float64), self.ranking.top_items != UNRANKED
+        scores, present = self.ranking.top_scores.astype(np.float64), self.ranking.top_items != UNRANKED
         substitutes = -1.0 - np.arange(scores.shape[1])
-        if listed.any() and not self.ranking.complete and ((scores == substitutes) | ~listed).all():
+        if present.any() and not self.ranking.complete and ((scores == substitutes) | ~present).all():
             raise InputError(
                 "the lists have no scores of their own",
                 expected="scores that say how relevant an item is",
                 fix=f"pass lists with scores, or another model's scores with {argument('scores_from')}",
             )
-        return np.where(listed, scores, 0.0)
+        return np.where(present, scores, 0.0)
 
     def best(self, name: str, count: int, *, non_gt: bool = False) -> IdealLists:
         """The ``count`` items of most gain to every query (of its fold), or fewer where there are no more."""
-        gains = self._named(name)
+        gains = self._gains_of(name)
 
         def without_relevant(depth: int) -> IdealLists:
             removed = int(self.ranking.relevant_counts.max(initial=0))
@@ -423,16 +423,16 @@ class GradedRanking:
             best = self.best(name, depth, non_gt=non_gt).items
             return _ranks_in(best, self.ranking.top_items, len(self.ranking.item_ids))
 
-        ranks = self._shared("ranks", self._named(name), non_gt, count, compute)
+        ranks = self._shared("ranks", self._gains_of(name), non_gt, count, compute)
         return np.asarray(self.top_k(non_gt=non_gt).of_items_left(ranks), np.int64)
 
-    def _shared(self, what: str, gains: GainMatrix, non_gt: bool, count: int, compute: Callable[[int], Any]) -> Any:
+    def _shared(self, kind: str, gains: GainMatrix, non_gt: bool, count: int, compute: Callable[[int], Any]) -> Any:
         """What is computed for ``count`` items, or was for more of them."""
-        known, key = _IDEAL.setdefault(self.ranking, {}), (what, id(gains), non_gt)
-        if key not in known or known[key][1] < count:
+        cached, key = _IDEAL.setdefault(self.ranking, {}), (kind, id(gains), non_gt)
+        if key not in cached or cached[key][1] < count:
             depth = max(count, gains.deepest)
-            known[key] = gains, depth, compute(depth)  # the gains are referred to, so that their id() is not reused
-        return known[key][2]
+            cached[key] = gains, depth, compute(depth)  # the gains are referred to, so that their id() is not reused
+        return cached[key][2]
 
     def of_best_images(self, name: str, count: int, *, non_gt: bool = False) -> tuple[BoolArray, IntArray]:
         """Which listed items are of the ``count`` images that the query's image votes for, and how many items are.
@@ -440,7 +440,7 @@ class GradedRanking:
         An image votes by its captions. With ``non_gt`` nobody votes for the query's own image, nor for the images of
         its ground-truth items. Computed once for the largest ``count``, as for :meth:`ideal_ranks`.
         """
-        gains = self._named(name)
+        gains = self._gains_of(name)
 
         def compute(depth: int) -> tuple[IntArray, IntArray]:
             """The rank, from 0, of each listed item's image among the best; per number of images, how many items."""
@@ -467,8 +467,8 @@ class GradedRanking:
         query_images = np.arange(len(images)) if to_text else _images_of_captions(gains)
         images = images[query_images]
         if non_gt:
-            known = ranking.relevant < gains.gallery(ranking.direction)  # lists may name items without gains
-            rows, relevant = ranking.rows[known], ranking.relevant[known]
+            has_gains = ranking.relevant < gains.gallery(ranking.direction)  # lists may name items without gains
+            rows, relevant = ranking.rows[has_gains], ranking.relevant[has_gains]
             if to_text:
                 relevant = _images_of_captions(gains)[relevant]
             width = gains.shape[0] + 1
@@ -477,7 +477,7 @@ class GradedRanking:
             images = np.take_along_axis(np.where(stays, images, UNRANKED), _moving_up(stays), axis=1)
         return np.asarray(images[:, :count], np.int64)
 
-    def _named(self, name: str) -> GainMatrix:
+    def _gains_of(self, name: str) -> GainMatrix:
         if name not in self._gains:
             raise UsageError(
                 f"no gains are given for {name!r}",
@@ -508,16 +508,16 @@ def _listed_grades(ranking: Ranking) -> FloatArray:
     """The grades of the items in the kept lists; 0 for an item that is not relevant, or past the end."""
     width = len(ranking.item_ids) + 1
     queries = np.arange(len(ranking.query_ids))[:, None]
-    listed = np.where(ranking.top_items == UNRANKED, -1, queries * width + ranking.top_items)
+    item_keys = np.where(ranking.top_items == UNRANKED, -1, queries * width + ranking.top_items)
     keys = ranking.rows * width + ranking.relevant
-    return np.asarray(_looked_up(listed, keys, ranking.grades.astype(np.float64), 0.0), np.float64)
+    return np.asarray(_looked_up(item_keys, keys, ranking.grades.astype(np.float64), 0.0), np.float64)
 
 
-def _looked_up(wanted: IntArray, keys: IntArray, values: Any, missing: Any) -> Any:
-    """The value that goes with each wanted key, the first of equal keys; ``missing`` where there is none."""
+def _looked_up(targets: IntArray, keys: IntArray, values: Any, missing: Any) -> Any:
+    """The value that goes with each target, the first of equal keys; ``missing`` where there is none."""
     if not len(keys):
-        return np.full(wanted.shape, missing)
+        return np.full(targets.shape, missing)
     order = np.argsort(keys, kind="stable")
     ordered = keys[order]
-    nearest = np.minimum(np.searchsorted(ordered, wanted), len(keys) - 1)
-    return np.where(ordered[nearest] == wanted, values[order[nearest]], missing)
+    nearest = np.minimum(np.searchsorted(ordered, targets), len(keys) - 1)
+    return np.where(ordered[nearest] == targets, values[order[nearest]], missing)

@@ -180,8 +180,8 @@ def _start(likelihood: FloatArray, counts: FloatArray, components: int) -> Mixtu
 def _fitted(likelihood: FloatArray, counts: FloatArray, start: Mixture, steps: int) -> Mixture:
     """Expectation and maximisation from ``start`` on, so many times."""
     shares, means, spreads = start
-    used = counts > 0
-    likelihood, counts = likelihood[used], counts[used]
+    present = counts > 0
+    likelihood, counts = likelihood[present], counts[present]
     for _ in range(steps):
         density = _densities(means, spreads)
         node = shares @ density

@@ -88,8 +88,8 @@ class Coverage:
         if self.complete:
             return
         best = np.full(len(self._counts), np.iinfo(np.int64).max)
-        seen = self._above != UNRANKED
-        np.minimum.at(best, self._rows[seen], self._above[seen])
+        is_listed = self._above != UNRANKED
+        np.minimum.at(best, self._rows[is_listed], self._above[is_listed])
         self._require_listed((self._counts > 0) & (best == np.iinfo(np.int64).max), "none of the relevant items is")
         self._require_closed_ties(~self._whole, best + 1)
 
@@ -150,14 +150,14 @@ class RelevantPairs:
     def __init__(self, ranking: Ranking) -> None:
         self.queries = len(ranking.query_ids)
         self.counts, self.offsets, self.rows = ranking.relevant_counts, ranking.offsets, ranking.rows
-        seen = ranking.above != UNRANKED
-        above = np.where(seen, ranking.above, UNSEEN_RANK)
-        before = np.where(seen, ranking.tied_before, 0)
+        is_listed = ranking.above != UNRANKED
+        above = np.where(is_listed, ranking.above, UNSEEN_RANK)
+        before = np.where(is_listed, ranking.tied_before, 0)
         # One integer key sorts faster than three; stable sorting is linear where the order is right already.
-        width = int(above[seen].max(initial=0) + before[seen].max(initial=0)) + 2
+        width = int(above[is_listed].max(initial=0) + before[is_listed].max(initial=0)) + 2
         order = np.argsort(self.rows * width + np.minimum(above + before, width - 1), kind="stable")
         self.above, self.before = above[order], before[order]
-        self.size = np.where(seen, ranking.tied, 0)[order] + 1
+        self.size = np.where(is_listed, ranking.tied, 0)[order] + 1
         """How many items share this one's score, itself among them."""
 
     @cached_property
@@ -303,10 +303,10 @@ class ExpectedRanks(RelevantRanks):
 
     def __init__(self, pairs: RelevantPairs, coverage: Coverage) -> None:
         super().__init__(pairs, coverage)
-        listed = pairs.starts[pairs.above[pairs.starts] != UNSEEN_RANK] if len(pairs.rows) else pairs.starts
-        self._row, self._above, self._size = pairs.rows[listed], pairs.above[listed], pairs.size[listed]
-        self._sharers = pairs.sharers[np.searchsorted(pairs.starts, listed)]
-        self._earlier = pairs.position[listed]
+        ties = pairs.starts[pairs.above[pairs.starts] != UNSEEN_RANK] if len(pairs.rows) else pairs.starts
+        self._row, self._above, self._size = pairs.rows[ties], pairs.above[ties], pairs.size[ties]
+        self._sharers = pairs.sharers[np.searchsorted(pairs.starts, ties)]
+        self._earlier = pairs.position[ties]
         # The first tie of each query, for what depends on the best relevant item only.
         self._leads = np.flatnonzero(self._earlier == 0)
 
@@ -352,8 +352,8 @@ class ExpectedRanks(RelevantRanks):
             cases = np.stack([above, size, sharers, inside], axis=1)[crowded]
             distinct, case_of = np.unique(cases, axis=0, return_inverse=True)
             expected = []  # 1 / the rank of the best of several relevant items of a tie, of the ranks that count
-            for before, tied, shared, counted in distinct.tolist():
-                last = min(counted, tied - shared + 1)
+            for before, tied, shared, limit in distinct.tolist():
+                last = min(limit, tied - shared + 1)
                 j = np.arange(1, last)
                 # P(best at rank j + 1) / P(best at rank j), starting from P(best at rank 1) = shared / tied.
                 ratios = (tied - j - shared + 1) / (tied - j)

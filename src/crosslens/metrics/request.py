@@ -63,8 +63,8 @@ def parse_metrics(text: str | Iterable[str | MetricSpec | MetricRequest] | None 
         for word in split_metrics(part) if isinstance(part, str) else [part]:
             request = parse_metric(word) if isinstance(word, str) else _checked(word)
             key = request.spec, request.direction
-            known = requests.get(key, request)
-            requests[key] = replace(known, notes=tuple(dict.fromkeys((*known.notes, *request.notes))))
+            earlier = requests.get(key, request)
+            requests[key] = replace(earlier, notes=tuple(dict.fromkeys((*earlier.notes, *request.notes))))
     if not requests:
         raise UsageError("no metrics were named", fix=f"name some, such as {' '.join(DEFAULT_METRICS[:3])}")
     return list(requests.values())
@@ -133,13 +133,13 @@ def select_metrics(run: Run, metrics: str | Sequence[str] | None = None) -> list
     """The full names of the chosen metrics in a run; a name without a direction means every direction that has it."""
     if metrics is None:
         return list(run)
-    chosen: dict[str, None] = {}
+    selected: dict[str, None] = {}
     for metric in metric_names(metrics):
         matching = matching_names(metric, run)
         if not matching:
             raise UnknownNameError("metric in this run", metric, {*run, *(split_name(name)[1] for name in run)})
-        chosen.update(dict.fromkeys(matching))
-    return list(chosen)
+        selected.update(dict.fromkeys(matching))
+    return list(selected)
 
 
 def metric_names(metrics: str | Sequence[str]) -> list[str]:
@@ -198,5 +198,5 @@ def _removed(request: MetricRequest, relevance: Mapping[str, Relevance]) -> int:
         return 0
     import numpy as np
 
-    counts = [np.bincount(judged.rows[judged.grades > 0], minlength=1).max(initial=0) for judged in relevance.values()]
+    counts = [np.bincount(truth.rows[truth.grades > 0], minlength=1).max(initial=0) for truth in relevance.values()]
     return int(max(counts, default=0))

@@ -21,54 +21,54 @@ from crosslens.storage import FloatArray, IntArray
 from crosslens.values import Ranking
 
 
-def chance_of(taken: IntArray, others: IntArray, before: IntArray, drawn: IntArray) -> FloatArray:
-    """P(X = taken)."""
+def chance_of(hits: IntArray, others: IntArray, before: IntArray, draws: IntArray) -> FloatArray:
+    """P(X = hits)."""
     from scipy.stats import binom
 
     # A quotient of binomial chances, which scipy gives to the last digits; its hypergeom loses half of them.
-    share = drawn / np.maximum(others, 1)
-    several = binom.pmf(taken, before, share) * binom.pmf(drawn - taken, others - before, share)
-    return np.asarray(several / binom.pmf(drawn, others, share), np.float64)
+    share = draws / np.maximum(others, 1)
+    several = binom.pmf(hits, before, share) * binom.pmf(draws - hits, others - before, share)
+    return np.asarray(several / binom.pmf(draws, others, share), np.float64)
 
 
-def chance_up_to(most: IntArray, others: IntArray, before: IntArray, drawn: IntArray) -> FloatArray:
+def chance_up_to(most: IntArray, others: IntArray, before: IntArray, draws: IntArray) -> FloatArray:
     """P(X ≤ most); the arguments are arrays of one length."""
-    least = np.maximum(0, before + drawn - others)
-    largest = np.minimum(before, drawn)
+    least = np.maximum(0, before + draws - others)
+    largest = np.minimum(before, draws)
     result = (most >= largest).astype(np.float64)
-    mean = drawn * (before / np.maximum(others, 1))
-    variance = mean * (1 - before / np.maximum(others, 1)) * ((others - drawn) / np.maximum(others - 1, 1))
+    mean = draws * (before / np.maximum(others, 1))
+    variance = mean * (1 - before / np.maximum(others, 1)) * ((others - draws) / np.maximum(others - 1, 1))
     # By Bernstein's inequality less than 1e-16 of X is further from its mean.
     reach = 12 * np.sqrt(np.maximum(variance, 0)) + 30
     result[most > mean + reach] = 1.0
     open_rows = np.flatnonzero((most >= least) & (most < largest) & (most <= mean + reach) & (most >= mean - reach))
     if not len(open_rows):
         return result
-    most, others, before, drawn = (part[open_rows] for part in (most, others, before, drawn))
-    taken = np.maximum(least[open_rows], np.floor(mean[open_rows] - reach[open_rows]).astype(np.int64))
-    taken = np.minimum(taken, most)
-    term = chance_of(taken, others, before, drawn)
+    most, others, before, draws = (part[open_rows] for part in (most, others, before, draws))
+    hits = np.maximum(least[open_rows], np.floor(mean[open_rows] - reach[open_rows]).astype(np.int64))
+    hits = np.minimum(hits, most)
+    term = chance_of(hits, others, before, draws)
     total = term.copy()
-    rest = others - before - drawn
-    for _ in range(int((most - taken).max())):
-        going = taken < most
+    rest = others - before - draws
+    for _ in range(int((most - hits).max())):
+        going = hits < most
         # P(X = x + 1) / P(X = x)
-        ratio = (before - taken) / (taken + 1.0) * ((drawn - taken) / np.maximum(rest + taken + 1.0, 1.0))
+        ratio = (before - hits) / (hits + 1.0) * ((draws - hits) / np.maximum(rest + hits + 1.0, 1.0))
         term = np.where(going, term * ratio, 0.0)
         total += term
-        taken = taken + going
+        hits = hits + going
     result[open_rows] = np.minimum(total, 1.0)
     return result
 
 
-def mean_reciprocal(others: IntArray, before: IntArray, drawn: IntArray, most: int | None = None) -> FloatArray:
+def mean_reciprocal(others: IntArray, before: IntArray, draws: IntArray, most: int | None = None) -> FloatArray:
     """E[1 / (X + 1)], counting only X < ``most``: closed, as C(b, x) / (x + 1) = C(b + 1, x + 1) / (b + 1)."""
     zero = np.zeros_like(before)
-    none = chance_of(zero, others + 1, before + 1, drawn + 1)
+    none = chance_of(zero, others + 1, before + 1, draws + 1)
     some = 1 - none
     if most is not None:
-        some = np.maximum(chance_up_to(zero + most, others + 1, before + 1, drawn + 1) - none, 0)
-    return np.asarray((others + 1.0) / ((before + 1.0) * (drawn + 1.0)) * some, np.float64)
+        some = np.maximum(chance_up_to(zero + most, others + 1, before + 1, draws + 1) - none, 0)
+    return np.asarray((others + 1.0) / ((before + 1.0) * (draws + 1.0)) * some, np.float64)
 
 
 @dataclass(frozen=True)
@@ -144,8 +144,8 @@ def _chance_of_passing(passed: IntArray, others: IntArray, sharers: IntArray, am
     """  # noqa: E501
     from scipy.special import gammaln
 
-    def choices(items: IntArray, taken: IntArray) -> FloatArray:
-        return np.asarray(gammaln(items + 1) - gammaln(taken + 1) - gammaln(items - taken + 1), np.float64)
+    def choices(items: IntArray, count: IntArray) -> FloatArray:
+        return np.asarray(gammaln(items + 1) - gammaln(count + 1) - gammaln(items - count + 1), np.float64)
 
     later = sharers - 1 - among
     logarithm = choices(passed + among, among) + choices(others - passed + later, later)

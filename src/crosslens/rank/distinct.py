@@ -51,10 +51,10 @@ class Copies:
         earliest = np.arange(len(bits))
         earliest[suspects] = suspects[first[inverse]]
         _undo_different(bits, suspects, earliest)
-        own = earliest == np.arange(len(bits))
-        if own.all():
+        is_first = earliest == np.arange(len(bits))
+        if is_first.all():
             return None
-        group = (np.cumsum(own) - 1)[earliest]
+        group = (np.cumsum(is_first) - 1)[earliest]
         offsets = np.concatenate([[0], np.cumsum(np.bincount(group))])
         return Copies(group, np.argsort(group, kind="stable"), offsets)
 
@@ -103,11 +103,11 @@ class DistinctProduct:
         return self._scorer.exact(self._rows[rows], self._columns[columns])
 
 
-def _rows_of(vectors: Array, chosen: Array) -> Array:
-    """The chosen vectors, in ascending order; not copied where none is left out."""
-    if len(chosen) and chosen[-1] - chosen[0] + 1 == len(chosen):
-        return vectors[chosen[0] : chosen[-1] + 1]
-    return vectors[chosen]
+def _rows_of(vectors: Array, rows: Array) -> Array:
+    """The vectors of these rows, in ascending order; not copied where none is left out."""
+    if len(rows) and rows[-1] - rows[0] + 1 == len(rows):
+        return vectors[rows[0] : rows[-1] + 1]
+    return vectors[rows]
 
 
 @compiled

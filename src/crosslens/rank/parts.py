@@ -132,11 +132,11 @@ def rank_in_parts(
 
         if engine.distributed:
             nameless = tuple(direction and direction.nameless() for direction in directions)
-            given = PartWork(scorer, (nameless[0], nameless[1]), outer, tile)
-            results = engine.run(rank_part, given, tasks, done=advance, size=merged.result_bytes())
+            part_work = PartWork(scorer, (nameless[0], nameless[1]), outer, tile)
+            results = engine.run(rank_part, part_work, tasks, done=advance, size=merged.result_bytes())
         else:
-            given = PartWork(scorer, directions, outer, tile, threads)
-            results = engine.run(partial(rank_part, advance=advance), given, tasks)
+            part_work = PartWork(scorer, directions, outer, tile, threads)
+            results = engine.run(partial(rank_part, advance=advance), part_work, tasks)
         for pair, lists in zip(todo, results, strict=True):
             merged.add(pair, lists)
     return {names[axis]: ranking_of(direction, names[axis], merged.lists[axis]) for axis, direction in wanted.items()}

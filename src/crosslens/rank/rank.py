@@ -170,18 +170,18 @@ def rank_lists(
         _check_gallery(lists, relevance, gallery)
     list_rows = positions(lists.query_ids, query_ids, "query")
     lengths = np.diff(lists.offsets)
-    known = np.zeros(len(query_ids), np.int64)
-    known[list_rows] = lengths
+    lengths_of = np.zeros(len(query_ids), np.int64)
+    lengths_of[list_rows] = lengths
     rows = np.repeat(list_rows, lengths)
     columns = positions(lists.item_ids, item_ids, "item")[lists.items]
     rank = np.arange(len(rows)) - np.repeat(lists.offsets[:-1], lengths)
 
-    keep = min(depth, int(known.max(initial=0)))
+    keep = min(depth, int(lengths_of.max(initial=0)))
     top_items = np.full((len(query_ids), keep), UNRANKED, np.int64)
     top_scores = np.full((len(query_ids), keep), np.nan, np.float64)
-    kept = rank < keep
-    top_items[rows[kept], rank[kept]] = columns[kept]
-    top_scores[rows[kept], rank[kept]] = lists.scores[kept]
+    in_list = rank < keep
+    top_items[rows[in_list], rank[in_list]] = columns[in_list]
+    top_scores[rows[in_list], rank[in_list]] = lists.scores[in_list]
 
     relevant = positions(relevance.item_ids, item_ids, "item")[relevance.items]
     pairs = positions(relevance.query_ids, query_ids, "query")[relevance.rows] * len(item_ids) + relevant
@@ -197,20 +197,20 @@ def rank_lists(
         item_ids,
         top_items,
         as_top_scores(top_scores),
-        known,
+        lengths_of,
         offsets,
         relevant,
         relevance.grades,
         above,
         tied,
         tied_before,
-        complete=complete or (gallery is not None and bool((known == len(item_ids)).all())),
+        complete=complete or (gallery is not None and bool((lengths_of == len(item_ids)).all())),
     )
 
 
 def _check_gallery(lists: RankedLists, relevance: Relevance, gallery: Ids) -> None:
-    known = set(gallery)
-    unknown = [item for item in (*lists.item_ids, *relevance.item_ids) if item not in known]
+    gallery_ids = set(gallery)
+    unknown = [item for item in (*lists.item_ids, *relevance.item_ids) if item not in gallery_ids]
     if unknown:
         others = f", nor are {len(unknown) - 1} others of the run" if len(unknown) > 1 else ""
         raise InputError(

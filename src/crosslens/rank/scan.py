@@ -398,15 +398,15 @@ def _compact(keep: int, slack: Number, n: Number, scores: Array, items: Array) -
         spare = keep
         for j in range(n):
             spare -= np.int32(scores[j] > last)
-    kept: Number = 0
+    count: Number = 0
     for j in range(n):  # without branches that nobody can predict
         score, stays = scores[j], (scores[j] > last) | ((scores[j] >= bound) & (spare > 0))
         spare -= np.int64(stays & (score <= last))
-        scores[kept], items[kept] = score, items[j]
-        kept += np.int64(stays)
-    if kept == scores.size:
+        scores[count], items[count] = score, items[j]
+        count += np.int64(stays)
+    if count == scores.size:
         return -1, np.float32(np.inf)
-    return kept, (bound if slack > 0 else np.nextafter(last, np.float32(np.inf)))
+    return count, (bound if slack > 0 else np.nextafter(last, np.float32(np.inf)))
 
 
 @compiled
@@ -463,7 +463,7 @@ def survivors(keep: int, slack: Array, fill: Array, scores: Array, items: Array)
     """Join several workers' buffers (worker × query × candidate): the (query, item) pairs that may be in a top list."""
     workers, queries, capacity = scores.shape
     rows = np.empty(np.maximum(fill, 0).sum(), np.int64)
-    left = np.empty(rows.size, np.int64)
+    columns = np.empty(rows.size, np.int64)
     pool = np.empty(workers * capacity, np.float32)
     count = 0
     for query in range(queries):
@@ -479,6 +479,6 @@ def survivors(keep: int, slack: Array, fill: Array, scores: Array, items: Array)
             for j in range(fill[w, query]):
                 if scores[w, query, j] >= bound:
                     rows[count] = query
-                    left[count] = items[w, query, j]
+                    columns[count] = items[w, query, j]
                     count += 1
-    return rows[:count], left[:count]
+    return rows[:count], columns[:count]

@@ -182,17 +182,17 @@ def scorer_of(images: Embeddings, captions: Embeddings, score: str = "cosine") -
     declared = entry.details["options"]
     for key in values:
         if key not in declarations(declared):
-            known = ", ".join(f"{key}={value:g}" for key, value in vars(declared()).items()) or "none"
-            raise UsageError(f"score function {name!r} has no option {key!r}", fix=f"its options: {known}")
+            defaults = ", ".join(f"{key}={value:g}" for key, value in vars(declared()).items()) or "none"
+            raise UsageError(f"score function {name!r} has no option {key!r}", fix=f"its options: {defaults}")
     options, kind = declared(**values), entry.details["kind"]
-    for what, embeddings in (("image", images), ("caption", captions)):
-        given, shape = embeddings.kind, embeddings.shape
-        fits = given == kind or (kind == "multi" and given == "single") or shape[1:-1] == (1,)
-        if kind == "single" and given == "probabilistic":
+    for side, embeddings in (("image", images), ("caption", captions)):
+        actual, shape = embeddings.kind, embeddings.shape
+        fits = actual == kind or (kind == "multi" and actual == "single") or shape[1:-1] == (1,)
+        if kind == "single" and actual == "probabilistic":
             fits = True  # the means are vectors like any others
         if not fits:
-            usable = [argument("score", known.name) for known in SCORES if known.details["kind"] == given]
-            problem = f"score function {name!r} cannot score {given} {what} embeddings of shape {shape}"
+            usable = [argument("score", function.name) for function in SCORES if function.details["kind"] == actual]
+            problem = f"score function {name!r} cannot score {actual} {side} embeddings of shape {shape}"
             raise InputError(problem, expected=f"{kind} embeddings", fix=f"use {' or '.join(usable)}")
     return entry.value(images, captions, **vars(options))
 
@@ -271,10 +271,10 @@ class MatchOptions(Options):
 def match(images: Embeddings, captions: Embeddings, samples: float, a: float, b: float, seed: float) -> Scorer:
     """Match probability of PCME: mean of sigmoid(b - a · distance) over pairs of samples of the two distributions."""
 
-    def draw(embeddings: Embeddings, what: str) -> Array:
+    def draw(embeddings: Embeddings, side: str) -> Array:
         deviation = np.sqrt(np.asarray(embeddings.variance, np.float64))[:, None, :]
         shape = (int(samples), embeddings.dimension)
-        streams = (random_stream(int(seed), "match", what, item) for item in embeddings.ids)
+        streams = (random_stream(int(seed), "match", side, item) for item in embeddings.ids)
         noise = np.stack([stream.standard_normal(shape) for stream in streams])
         return np.asarray(embeddings.vectors[:, None, :] + noise * deviation, np.float64)
 

@@ -145,7 +145,7 @@ def run_pass(
     ``directions`` are those of the rows and the columns, or None where nobody asks for one. ``advance`` is called with
     every block that is done.
     """
-    threads, length, shown = max(1, min(threads, len(blocks))), LENGTH * tile, threading.Lock()
+    threads, length, lock = max(1, min(threads, len(blocks))), LENGTH * tile, threading.Lock()
     # A query of the outer axis is seen by one worker only: its tally serves all.
     tallies = [
         [] if direction is None else [PassTally.of(direction) for _ in range(1 if axis == outer else threads)]
@@ -167,7 +167,7 @@ def run_pass(
             for collector in (rows, columns):
                 if collector is not None:
                     collector.decide()
-            with shown:
+            with lock:
                 advance(block)
 
     with one_blas_thread() if threads > 1 else nullcontext():
@@ -193,9 +193,9 @@ def top_lists(
     Neither ``tile`` nor ``threads`` changes the result. Each thread holds a tile and, for every row, a buffer of about
     twice the depth. ``progress`` advances once per ``tile`` columns.
     """
-    direction, size, shown = Direction.of_rows(scorer, depth), tile or TILE, shown_progress(progress)
+    direction, size, bar = Direction.of_rows(scorer, depth), tile or TILE, shown_progress(progress)
     blocks = slices([*range(0, scorer.shape[1], size), scorer.shape[1]])
     tallies, _ = run_pass(
-        scorer, (direction, None), 1, blocks, size, threads or available_cores(), lambda block: shown.advance()
+        scorer, (direction, None), 1, blocks, size, threads or available_cores(), lambda block: bar.advance()
     )
     return top_of(direction, tallies)

@@ -141,13 +141,13 @@ class PreparedEmbedding:
 
     def _pairs(self, images: Array, captions: Array) -> Array:
         """Single pairs, at least one of an image with references."""
-        asked = self._captions.rows(captions)
+        vectors = self._captions.rows(captions)
         if self._over == "mean":
             distinct, image = np.unique(images, return_inverse=True)
-            return np.asarray(np.einsum("pd,pd->p", self._means(distinct)[image], asked))
+            return np.asarray(np.einsum("pd,pd->p", self._means(distinct)[image], vectors))
         out, rows, first = np.zeros(len(images), np.float32), *self._references_of(images)
         count = self._count[images]
-        cosines = np.einsum("rd,rd->r", self._units.rows(rows), np.repeat(asked, count, axis=0))
+        cosines = np.einsum("rd,rd->r", self._units.rows(rows), np.repeat(vectors, count, axis=0))
         out[count > 0] = np.maximum.reduceat(cosines, first)
         return out
 

@@ -69,12 +69,12 @@ def load_similarity(phi: Phi, *, cache: CacheChoice = None, **options: Any) -> S
             phi = Path(phi)
         else:
             factory = SIMILARITIES[kind].value
-            known = list(inspect.signature(factory).parameters)[1:]
-            if cache is not None and "cache" in known:
+            parameters = list(inspect.signature(factory).parameters)[1:]
+            if cache is not None and "cache" in parameters:
                 options["cache"] = cache
             for option in options:
-                if option not in known:
-                    accepted = f"it takes {', '.join(known)}" if known else "it takes none"
+                if option not in parameters:
+                    accepted = f"it takes {', '.join(parameters)}" if parameters else "it takes none"
                     raise UsageError(f"{phi} has no option {option!r}", fix=accepted, option=option)
             similarity = call_function(factory, source, **options)
             if isinstance(similarity, Similarity):
@@ -224,8 +224,8 @@ def relevance_matrix(
     # A matrix that is given has its own file; a function without a revision may have changed unnoticed.
     if cache is False or not similarity.revision or isinstance(similarity, IdSimilarity):
         return compute()
-    about = {"phi": similarity.name, "revision": similarity.revision, "crosslens": version("crosslens")}
-    key = fingerprint("cached-phi", {**about, "references": references_of(dataset), "captions": tuple(dataset.texts)})
+    facts = {"phi": similarity.name, "revision": similarity.revision, "crosslens": version("crosslens")}
+    key = fingerprint("cached-phi", {**facts, "references": references_of(dataset), "captions": tuple(dataset.texts)})
     file = cache_folder(None if cache is True else cache) / "similarities" / f"{key}.npy"
     stored = read_cached_array(file, (len(dataset.image_ids), len(dataset.caption_ids)), np.float32)
     if stored is not None:
@@ -234,7 +234,7 @@ def relevance_matrix(
     matrix = compute()
     if time.monotonic() - start >= WORTH_KEEPING:
         try:
-            write_cached_array(file, lambda partial: np.save(partial, matrix, allow_pickle=False), about)
+            write_cached_array(file, lambda partial: np.save(partial, matrix, allow_pickle=False), facts)
         except OSError:
             file.unlink(missing_ok=True)  # a full disk costs the time of computing it again, not the result
     return matrix
@@ -263,9 +263,9 @@ def relevance_pairs(
     if images.shape != captions.shape or images.ndim != 1:
         fix = "pass one position of each per pair"
         raise UsageError(f"images of shape {images.shape} and captions of shape {captions.shape}", fix=fix)
-    for what, rows, ids in (("image", images, dataset.image_ids), ("caption", captions, dataset.caption_ids)):
+    for noun, rows, ids in (("image", images, dataset.image_ids), ("caption", captions, dataset.caption_ids)):
         if len(rows) and (rows.min() < 0 or rows.max() >= len(ids)):
-            problem = f"a position of {what}s outside 0 to {len(ids) - 1}"
+            problem = f"a position of {noun}s outside 0 to {len(ids) - 1}"
             raise UsageError(problem, fix="count from 0, in the dataset's order")
     return prepare_dataset(dataset, phi, progress=progress, threads=threads).pairs(images, captions)
 

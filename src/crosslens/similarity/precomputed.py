@@ -229,15 +229,15 @@ class PrecomputedSimilarity:
             self.image_ids, self.caption_ids, self._stored = _read_table(file)
 
 
-def _rows_of_ids(ids: Ids, stored: Ids, what: str) -> Array:
+def _rows_of_ids(ids: Ids, stored: Ids, noun: str) -> Array:
     """Where the dataset's ids are in the matrix; an id that it does not have raises."""
     rows = match_ids(ids, stored)
     missing = np.flatnonzero(rows < 0)
     if len(missing):
         first = ids[missing[0]]
         raise InputError(
-            f"{len(missing):,} of the dataset's {len(ids):,} {what} ids are not in the matrix, the first is "
-            f"{first!r}; the matrix begins with {stored[0]!r}" if stored else f"the matrix has no {what}s",
+            f"{len(missing):,} of the dataset's {len(ids):,} {noun} ids are not in the matrix, the first is "
+            f"{first!r}; the matrix begins with {stored[0]!r}" if stored else f"the matrix has no {noun}s",
             expected="similarities of this dataset",
             fix="compute them for this dataset, or name the dataset that they belong to",
             code="unknown-id",
@@ -255,13 +255,13 @@ class PreparedMatrix:
         self.shape = (len(self._rows), source.values.shape[1] if columns is None else len(columns))
 
     def block(self, rows: slice) -> Array:
-        chosen = self._rows[rows]
-        values = np.asarray(self._source.values[chosen])
+        matrix_rows = self._rows[rows]
+        values = np.asarray(self._source.values[matrix_rows])
         if self._columns is not None:
             values = values[:, self._columns]
         bad = np.argwhere(~np.isfinite(values))
         if len(bad):
-            self._refuse(int(chosen[bad[0, 0]]), int(bad[0, 1]))
+            self._refuse(int(matrix_rows[bad[0, 0]]), int(bad[0, 1]))
         return values.astype(np.float32)
 
     def pairs(self, images: Array, captions: Array) -> Array:

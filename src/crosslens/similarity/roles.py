@@ -96,12 +96,12 @@ class SharedWords:
     """
 
     def __init__(self, references: References, captions: Texts) -> None:
-        known: dict[str, frozenset[str]] = {}
+        words_of: dict[str, frozenset[str]] = {}
         for text in chain(captions, *references):
-            if text not in known:
-                known[text] = content_words(text)
-        images = [frozenset(chain.from_iterable(known[text] for text in image)) for image in references]
-        caption_words = [known[text] for text in captions]
+            if text not in words_of:
+                words_of[text] = content_words(text)
+        images = [frozenset(chain.from_iterable(words_of[text] for text in image)) for image in references]
+        caption_words = [words_of[text] for text in captions]
         number_of = {word: number for number, word in enumerate(sorted(set().union(*images, *caption_words)))}
         self._images = _incidence(images, number_of)
         image_count = np.bincount(self._images.indices, minlength=len(number_of))
@@ -201,11 +201,11 @@ class Roles:
         counts: Counter[str] = Counter()
         fold_of: dict[str, str] = {}
         for image in references:
-            written = {word for text in image for word in WORD.findall(text.lower())}
-            counts.update({fold_of.get(word) or fold_of.setdefault(word, fold(word)) for word in written})
+            image_words = {word for text in image for word in WORD.findall(text.lower())}
+            counts.update({fold_of.get(word) or fold_of.setdefault(word, fold(word)) for word in image_words})
         total = sum(1 for image in references if len(image))
-        known = word_weights(np.array(list(counts.values()), np.int64), total).tolist()
-        weights, unknown = dict(zip(counts, known, strict=True)), int(word_weights(np.zeros(1, np.int64), total)[0])
+        values = word_weights(np.array(list(counts.values()), np.int64), total).tolist()
+        weights, unknown = dict(zip(counts, values, strict=True)), int(word_weights(np.zeros(1, np.int64), total)[0])
         number = {word: at for at, word in enumerate(spellings)}
         folded = [fold(word) for word in spellings]
         stems = {stem: at for at, stem in enumerate(dict.fromkeys(folded))}
@@ -243,8 +243,8 @@ class Roles:
         spelling, stem, weight, content, ordered = self._words
         caption_members = group_members(np.unique(captions), self._bounds)
         references = self._reference[group_members(np.unique(images), self._start)]
-        others = group_members(np.unique(references), self._bounds)
-        row, column = np.unique(spelling[caption_members]), np.unique(spelling[others])
+        reference_members = group_members(np.unique(references), self._bounds)
+        row, column = np.unique(spelling[caption_members]), np.unique(spelling[reference_members])
         place = np.zeros((2, len(self._spellings)), np.int64)
         place[0, row], place[1, column] = np.arange(len(row)), np.arange(len(column))
         support = np.zeros((len(row), len(column)), np.int32)
@@ -287,8 +287,8 @@ def _compare(
                     best[0, i - begin] = max(best[0, i - begin], supported)
                     for gap in range(1, min(3, end - i)):
                         for later in range(j + 1, min(j + 3, last)):  # at most one word between them
-                            both = min(supported, support[row[i + gap], column[later]])
-                            best[gap, i - begin] = max(best[gap, i - begin], both)
+                            pair = min(supported, support[row[i + gap], column[later]])
+                            best[gap, i - begin] = max(best[gap, i - begin], pair)
         for gap in range(3):
             if gap < end - begin:
                 out[cell, gap] = _unsupported(weight, begin, end, gap, best[gap], full)

@@ -97,10 +97,10 @@ class SemanticFit:
 def load_semantic_fit(name: str | Path) -> SemanticFit:
     """A packaged fit, by the name of its encoders, or one in a JSON file of the same form."""
     if isinstance(name, str) and not name.endswith(".json"):
-        known = semantic_fits()
-        if name not in known:
-            raise UnknownNameError("fit", name, known)
-        return known[name]
+        fits = semantic_fits()
+        if name not in fits:
+            raise UnknownNameError("fit", name, fits)
+        return fits[name]
     path = Path(name).expanduser()
     expected = 'a JSON file with one entry in "fits", as training/semantic/fit.py writes it'
     try:
@@ -169,8 +169,8 @@ class Semantic:
     @property
     def revision(self) -> str:
         """Changes with the fit and with any encoder's weights; empty where an encoder's revision is unknown."""
-        known = [encoder.revision[:12] for encoder in self.encoders]
-        return "+".join(["3", self.fit.revision, *known]) if all(known) else ""
+        revisions = [encoder.revision[:12] for encoder in self.encoders]
+        return "+".join(["3", self.fit.revision, *revisions]) if all(revisions) else ""
 
     def prepare(
         self, references: References, captions: Texts, *, progress: Progress | None = None, threads: int | None = None
@@ -237,19 +237,19 @@ class PreparedSemantic:
             return out
         rivals = np.flatnonzero((self._same.group[captions] >= 0) & (self._count[images] > 0))
         group = self._same.group[captions[rivals]]
-        contested, which = np.unique(images[rivals] * len(self._same.start) + group, return_inverse=True)
+        contested, inverse = np.unique(images[rivals] * len(self._same.start) + group, return_inverse=True)
         image, group = contested // len(self._same.start), contested % len(self._same.start)
         member, contest = self._same.members(group)
         closeness, values = self._alone(image[contest], self._same.columns[member])
         near = np.zeros(len(contested), np.bool_)
         near[contest[closeness > ROLES_FROM]] = True
-        chosen = near[contest]
-        asked = contest[chosen], image[contest[chosen]], member[chosen], closeness[chosen]
-        values[chosen] = self._settled(*asked, values[chosen])
+        compared = near[contest]
+        cells = contest[compared], image[contest[compared]], member[compared], closeness[compared]
+        values[compared] = self._settled(*cells, values[compared])
         cell = contest * self.shape[1] + self._same.columns[member]
         order = np.argsort(cell)
-        wanted = which * self.shape[1] + self._same.first[captions[rivals]]
-        out[rivals] = values[order[np.searchsorted(cell[order], wanted)]]
+        targets = inverse * self.shape[1] + self._same.first[captions[rivals]]
+        out[rivals] = values[order[np.searchsorted(cell[order], targets)]]
         return out
 
     def _alone(self, images: Array, captions: Array) -> tuple[Array, Array]:
@@ -263,16 +263,16 @@ class PreparedSemantic:
         images, captions = np.asarray(images, np.int64), np.asarray(captions, np.int64)
         closeness, words = np.zeros(len(images)), np.zeros(len(images))
         for at in range(0, len(images), _PAIRS_AT_ONCE):
-            here = at + np.flatnonzero(self._count[images[at : at + _PAIRS_AT_ONCE]])
-            if len(here):
-                count = self._count[images[here]]
-                starts, caption = np.cumsum(count) - count, captions[here].repeat(count)
-                reference = group_members(images[here], self._start)
+            rows = at + np.flatnonzero(self._count[images[at : at + _PAIRS_AT_ONCE]])
+            if len(rows):
+                count = self._count[images[rows]]
+                starts, caption = np.cumsum(count) - count, captions[rows].repeat(count)
+                reference = group_members(images[rows], self._start)
                 for side in self._sides:
                     products = np.einsum("pd,pd->p", side.references[reference], side.captions[caption])
-                    closeness[here] += _pooled(products[:, None], starts, count)[:, 0]
-                closeness[here] /= len(self._sides)
-                words[here] = self._words.pairs(images[here], captions[here])
+                    closeness[rows] += _pooled(products[:, None], starts, count)[:, 0]
+                closeness[rows] /= len(self._sides)
+                words[rows] = self._words.pairs(images[rows], captions[rows])
         return closeness, words
 
     def roles(self, images: Array, captions: Array) -> Array:
@@ -298,21 +298,21 @@ class PreparedSemantic:
 
     def _rows(self, out: Array, first: int, last: int) -> list[tuple[Array, Array, Array]]:
         """Fill rows with values without roles; returns the cells whose order roles decide: image, member, closeness."""
-        here = np.flatnonzero(self._count[first:last])
-        if not len(here):
+        rows = np.flatnonzero(self._count[first:last])
+        if not len(rows):
             return []
         begin, end = self._start[first], self._start[last]
-        starts, count = self._start[first:last][here] - begin, self._count[first:last][here]
+        starts, count = self._start[first:last][rows] - begin, self._count[first:last][rows]
         products = (side.references[begin:end] @ side.captions.T for side in self._sides)
         closeness = reduce(add, (_pooled(product, starts, count) for product in products)) / len(self._sides)
-        out[here] = self._fit(closeness, self._words.block(first, last)[here])
+        out[rows] = self._fit(closeness, self._words.block(first, last)[rows])
         if self._roles is None:
             return []
         nearest = np.maximum.reduceat(closeness[:, self._same.columns], self._same.start[:-1], axis=1)
         row, group = np.nonzero(nearest > ROLES_FROM)
         member, contest = self._same.members(group)
         near = closeness[row[contest], self._same.columns[member]]
-        return [(first + here[row[contest]], member, near)]
+        return [(first + rows[row[contest]], member, near)]
 
 
 def _pooled(products: Array, starts: Array, count: Array) -> Array:

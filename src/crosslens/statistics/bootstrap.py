@@ -183,20 +183,20 @@ def linearise(means: Sequence[WeightedMean], images: Sequence[IntArray] | None =
     ``images`` names the clusters of each stratum, where there are more of them than have a value.
     """
     strata = sorted({mean.stratum for mean in means})
-    known = images or [np.unique(np.concatenate([m.clusters for m in means if m.stratum == s])) for s in strata]
-    starts = np.concatenate([[0], np.cumsum([len(part) for part in known])])
+    groups = images or [np.unique(np.concatenate([m.clusters for m in means if m.stratum == s])) for s in strata]
+    starts = np.concatenate([[0], np.cumsum([len(part) for part in groups])])
     influence, weights = np.zeros(starts[-1]), np.zeros(starts[-1])
     figure, spread, total = 0.0, 0.0, sum(mean.weight for mean in means)
     for mean in means:
         stratum = strata.index(mean.stratum)
-        rows = starts[stratum] + np.searchsorted(known[stratum], mean.clusters)
-        own = float(np.mean(mean.values))
+        rows = starts[stratum] + np.searchsorted(groups[stratum], mean.clusters)
+        average = float(np.mean(mean.values))
         share = mean.weight / len(mean.values)
-        influence += share * np.bincount(rows, mean.values - own, starts[-1])
+        influence += share * np.bincount(rows, mean.values - average, starts[-1])
         weights += share / total * np.bincount(rows, minlength=starts[-1])
-        figure += mean.weight * own
+        figure += mean.weight * average
         spread += mean.weight * total * float(np.var(mean.values))
-    return Linearised(figure, influence, weights, tuple(map(len, known)), spread)
+    return Linearised(figure, influence, weights, tuple(map(len, groups)), spread)
 
 
 def mean_interval(sample: Linearised, bounds: Bounds | None, level: float, draws: Bootstrap) -> Bounds:
@@ -238,8 +238,8 @@ def studentised_intervals(samples: Sequence[Linearised], draws: Bootstrap, level
             of_weights = [shares, moves * shares, shares**2]
         columns = np.concatenate([moves, moves**2, *of_weights])
         # einsum, not a matrix product: BLAS adds in an order that depends on the number of threads.
-        drawn = [np.einsum("rc,kc->kr", weights, columns) for weights in draws.weights(size, stratum)]
-        total, square, *rest = np.split(np.concatenate(drawn, axis=1), 2 + len(of_weights))
+        sums = [np.einsum("rc,kc->kr", weights, columns) for weights in draws.weights(size, stratum)]
+        total, square, *rest = np.split(np.concatenate(sums, axis=1), 2 + len(of_weights))
         weight, product, own_square = rest or (1.0, total / size, 1 / size)
         off = total / weight
         offs += off
@@ -312,11 +312,11 @@ def _limit_with_unseen(sample: Linearised, end: float, level: float) -> float:
     if abs(distance) < _EDGE:
         return end
     toward = np.sign(distance) * sample.influence
-    seen = float((np.clip(toward, 0, None) ** 2).sum()) / (distance * unit) ** 2  # in images that are at the end
+    at_end = float((np.clip(toward, 0, None) ** 2).sum()) / (distance * unit) ** 2  # in images that are at the end
     squares = float((toward**2).sum())
     skew = float((toward**3).sum()) / (squares * abs(distance) * unit) if squares > 0 else 0.0
     narrow = 1 - min(sample.spread / (sample.figure * (1 - sample.figure)), 1.0)  # 0: every value is at one of the ends
-    added = unit * narrow * min(max(1 - seen, skew, 0.0), 1.0)
+    added = unit * narrow * min(max(1 - at_end, skew, 0.0), 1.0)
     figure = (sample.figure + added * end) / (1 + added)
     moves = (sample.influence + (sample.figure - figure) * sample.weights) / (1 + added)
     square = float((moves**2).sum()) + (added * (end - figure) / (1 + added)) ** 2
@@ -345,9 +345,9 @@ def _effective_images(
     informative = float(events.sum() ** 2 / (events**2).sum())
     # Values that are all the same, or of which few are not perfect, say little about how bad one can be; a difference
     # of two values has no such edge.
-    seen = informative / len(events) if share else 1.0
-    known = min(seen, 1.0) if sample.spread > 1e-24 else 0.0
-    spread = known * min(sample.spread, outcome_variance) + (1 - known) * outcome_variance
+    coverage = informative / len(events) if share else 1.0
+    certainty = min(coverage, 1.0) if sample.spread > 1e-24 else 0.0
+    spread = certainty * min(sample.spread, outcome_variance) + (1 - certainty) * outcome_variance
     prior = _PRIOR / (informative**1.5 + _PRIOR)
     variance = (1 - prior) * sample.variance + prior * spread * unlike
     tail = (1 + level) / 2
@@ -379,9 +379,9 @@ def _highest_share(hits: float, size: float, level: float) -> float:
         below = float(betainc(size - hits + 1, hits, 1 - share)) if hits > 0 else 0.0
         return max((at_most + below) / 2, at_most / _SHORTFALL) - outside
 
-    half, both = (float(brentq(excess, 0, 1, args=(outside,))) for outside in ((1 - level) / 2, 1 - level))
+    half, whole = (float(brentq(excess, 0, 1, args=(outside,))) for outside in ((1 - level) / 2, 1 - level))
     least_perfect = float((_SHORTFALL * (1 - level) / 2) ** (1 / size))  # the lower limit of hits throughout
-    return min(half, max(both, least_perfect))
+    return min(half, max(whole, least_perfect))
 
 
 def _trinomial_limits(up: float, down: float, size: float, level: float) -> tuple[float, float]:
@@ -508,10 +508,10 @@ class Bootstrap:
         for column in range(values.shape[1]):
             alike.setdefault(np.packbits(np.isnan(values[:, column])).tobytes(), []).append(column)
         for columns in alike.values():
-            counted = ~np.isnan(values[:, columns[0]])
-            clusters, intervals = self.clusters[counted], [NO_INTERVAL] * len(columns)
+            valid = ~np.isnan(values[:, columns[0]])
+            clusters, intervals = self.clusters[valid], [NO_INTERVAL] * len(columns)
             if self.resamples and len(np.unique(clusters)) > 1:
-                samples = [linearise([WeightedMean(values[counted, column], clusters)]) for column in columns]
+                samples = [linearise([WeightedMean(values[valid, column], clusters)]) for column in columns]
                 intervals = studentised_intervals(samples, self, level)
             for column, interval in zip(columns, intervals, strict=True):
                 estimates[column] = Estimate(aggregate(values[:, column]), *interval)
@@ -554,9 +554,9 @@ class Bootstrap:
     def _draw(self, stratum: int, size: int) -> Iterator[Weights]:
         random = random_stream(self.seed, "bootstrap", stratum)
         for start in range(0, self.resamples, _ROWS):
-            chosen = random.integers(0, size, size=(min(_ROWS, self.resamples - start), size), dtype=np.uint32)
+            rows = random.integers(0, size, size=(min(_ROWS, self.resamples - start), size), dtype=np.uint32)
             # A byte is enough: a count is at most ``size``, and above 255 only with a chance below 1e-500.
-            yield np.array([np.bincount(row, minlength=size) for row in chosen], np.uint8)
+            yield np.array([np.bincount(row, minlength=size) for row in rows], np.uint8)
 
 
 def valid_bounds(values: FloatArray, bounds: Bounds | None) -> Bounds | None:

@@ -34,15 +34,15 @@ def _product_moment(first: Array, second: Array, weights: Array) -> float:
         mean_second += weights[i] * second[i]
     mean_first /= total
     mean_second /= total
-    both, squares_first, squares_second = 0.0, 0.0, 0.0
+    products, squares_first, squares_second = 0.0, 0.0, 0.0
     for i in range(first.size):
         x, y = first[i] - mean_first, second[i] - mean_second
-        both += weights[i] * x * y
+        products += weights[i] * x * y
         squares_first += weights[i] * x * x
         squares_second += weights[i] * y * y
     if squares_first <= 0.0 or squares_second <= 0.0:
         return np.nan
-    share: float = both / np.sqrt(squares_first) / np.sqrt(squares_second)
+    share: float = products / np.sqrt(squares_first) / np.sqrt(squares_second)
     return min(1.0, max(-1.0, share))
 
 
@@ -345,9 +345,9 @@ def _limits(deviations: FloatArray, groups: IntArray, level: float) -> dict[int,
     captions = float(sizes @ sizes) / count
     alike = min(max((of_mean * count / variance - 1) / (captions - 1), 0.0), 1.0) if captions > 1 else 0.0
     normal = 2 * variance**2 / count * (1 + (captions - 1) * alike**2)
-    shown = images / (images + _PRIOR_IMAGES)
-    freedom = max(2 * variance**2 / (shown * of_variance + (1 - shown) * normal) - 1, 1.0)
-    together = shown * scale * float(moves @ spreads) / max((of_mean * of_variance) ** 0.5, 1e-300)
+    share = images / (images + _PRIOR_IMAGES)
+    freedom = max(2 * variance**2 / (share * of_variance + (1 - share) * normal) - 1, 1.0)
+    together = share * scale * float(moves @ spreads) / max((of_mean * of_variance) ** 0.5, 1e-300)
     tails = (1 + level) / 2, (1 - level) / 2
     half = float(stdtrit(images - 1, tails[0])) * of_mean**0.5
     far = LIMIT * variance**0.5

@@ -120,8 +120,8 @@ def judge_agreement(
     if not len(judges):
         return None
     count = judged.sum(axis=1, keepdims=True)
-    known = np.where(judged, judges, 0.0)
-    others = (known.sum(axis=1, keepdims=True) - known) / (count - 1)
+    scores = np.where(judged, judges, 0.0)
+    others = (scores.sum(axis=1, keepdims=True) - scores) / (count - 1)
     against = correlations(judges[judged], others[judged]).figures
     kappas = {
         weights: cohen_kappa(judges, weights) if same_persons else float("nan") for weights in get_args(KappaWeights)
@@ -130,8 +130,8 @@ def judge_agreement(
     if len(images[0]) > 1 and resamples:
         draws = np.concatenate(list(Bootstrap(images[1], resamples, seed).weights(len(images[0]))))
         lowest = lowest_agreement(_chance_of_differing(judges[judged]), len(images[0]), level)
-        drawn = _reliabilities(judges, images[1], draws, same_persons)
-        limits = [_resampled_limits(figures, level, lowest) for figures in drawn]
+        replicates = _reliabilities(judges, images[1], draws, same_persons)
+        limits = [_resampled_limits(figures, level, lowest) for figures in replicates]
     return JudgeAgreement(
         len(judges), int(judged.sum()), krippendorff_alpha(judges), kappas, dict(against), *reliabilities, *limits
     )
@@ -187,31 +187,31 @@ def _reliabilities(
     columns = [np.ones(len(judges)), per_pair, per_pair**2, 1 / per_pair, of_pair, (scores**2).sum(axis=1),
                of_pair**2 / per_pair, *judged.T, *scores.T, *(judged / per_pair[:, None]).T]  # fmt: skip
     sums = np.stack([np.bincount(clusters, column, weights.shape[1]) for column in columns])
-    drawn = np.einsum("rc,kc->kr", weights, sums)
-    pairs, total, squared_sizes, inverse_sizes, score, squares, of_pairs = drawn[:7]
-    per_judge, of_judge, judge_weights = np.split(drawn[7:], 3)
+    resampled = np.einsum("rc,kc->kr", weights, sums)
+    pairs, total, squared_sizes, inverse_sizes, score, squares, of_pairs = resampled[:7]
+    per_judge, of_judge, judge_weights = np.split(resampled[7:], 3)
     with np.errstate(invalid="ignore", divide="ignore"):
         centre = score**2 / total
         of_judges = np.where(per_judge > 0, of_judge**2 / np.maximum(per_judge, 1), 0.0).sum(axis=0)
-        known = (per_judge > 0).sum(axis=0).astype(np.float64)
+        active = (per_judge > 0).sum(axis=0).astype(np.float64)
         # How often τ², λ² and σ² are in the expected sums of squares: of all scores, of pairs' and of judges' means.
-        expected = np.array([[total, total, total], [total, pairs, pairs], [known, total, known]])
+        expected = np.array([[total, total, total], [total, pairs, pairs], [active, total, active]])
         expected = expected - np.array([squared_sizes, (per_judge**2).sum(axis=0), total]) / total
         expected = np.moveaxis(expected, 2, 0)
-        seen = np.stack([squares - centre, of_pairs - centre, of_judges - centre], axis=1)
+        observed = np.stack([squares - centre, of_pairs - centre, of_judges - centre], axis=1)
         valid = (pairs > 1) & np.isfinite(expected).all(axis=(1, 2))
         variances = np.full((len(pairs), 3), np.nan)
         if same_persons:
-            variances[valid] = np.einsum("rij,rj->ri", np.linalg.pinv(expected[valid], rcond=1e-10), seen[valid])
+            variances[valid] = np.einsum("rij,rj->ri", np.linalg.pinv(expected[valid], rcond=1e-10), observed[valid])
         else:
-            solved = np.einsum("rij,rj->ri", np.linalg.pinv(expected[valid][:, :2, ::2]), seen[valid, :2])
+            solved = np.einsum("rij,rj->ri", np.linalg.pinv(expected[valid][:, :2, ::2]), observed[valid, :2])
             variances[valid] = np.stack([solved[:, 0], np.zeros(len(solved)), solved[:, 1]], axis=1)
         signal, leniency, noise = variances.T
         per_mean = inverse_sizes / pairs
         shared = ((judge_weights / pairs) ** 2).sum(axis=0)
         of_mean = leniency * (per_mean - shared) * pairs / (pairs - 1) + noise * per_mean
         of_single = leniency * (total - (per_judge**2).sum(axis=0) / total) / (total - 1) + noise
-        mean, single = (np.where(signal + own > 0, signal / (signal + own), np.nan) for own in (of_mean, of_single))
+        mean, single = (np.where(signal + off > 0, signal / (signal + off), np.nan) for off in (of_mean, of_single))
     return mean, single
 
 
@@ -246,8 +246,8 @@ def kappa_estimate(
     tables = np.zeros((int(groups.max(initial=-1)) + 1, answers, answers))
     np.add.at(tables, (groups, *codes), 1)
     draws = Bootstrap(groups, resamples, seed).weights(len(tables)) if len(tables) > 1 else iter(())
-    drawn = [_table_kappas(np.tensordot(weights, tables, 1)) for weights in draws]
-    kappas = np.concatenate([*drawn, np.empty(0)])
+    replicates = [_table_kappas(np.tensordot(weights, tables, 1)) for weights in draws]
+    kappas = np.concatenate([*replicates, np.empty(0)])
     shares = tables.sum(axis=0) / max(tables.sum(), 1)
     differing = 1 - float((shares.sum(axis=0) * shares.sum(axis=1)).sum())
     ends = _resampled_limits(kappas, level, lowest_agreement(differing, len(tables), level)) if len(kappas) else ()
@@ -265,10 +265,10 @@ def _table_kappas(tables: FloatArray) -> FloatArray:
 
 
 def _pair_kappa(first: FloatArray, second: FloatArray, weights: KappaWeights) -> float:
-    both = np.isfinite(first) & np.isfinite(second)
-    if not both.any():
+    valid = np.isfinite(first) & np.isfinite(second)
+    if not valid.any():
         return float("nan")
-    scores = np.stack([first[both], second[both]])
+    scores = np.stack([first[valid], second[valid]])
     distance = np.abs(scores[0] - scores[1])
     scores -= scores.mean()  # large scores of a small spread would cancel
     observed = {"none": distance > 0, "linear": distance, "quadratic": distance**2}[weights].mean()

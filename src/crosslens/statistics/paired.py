@@ -117,8 +117,8 @@ def paired_permutation(
     if statistic == "mean":
         low, high = bootstrap.estimate(first - second, level=level, bounds=limits).interval
     elif not np.isnan(bootstrap.estimate(first - second, level=level, method="percentile").low):
-        drawn = [bootstrap.replicates(values, statistic) for values in (first, second)]
-        low, high = percentiles(drawn[0] - drawn[1], level)
+        replicates = [bootstrap.replicates(values, statistic) for values in (first, second)]
+        low, high = percentiles(replicates[0] - replicates[1], level)
     rows = list(valid_rows(first, strata))
     samples = [
         Samples(second[part], clusters[part], first[part], clusters[part], number, 1 / len(rows))
@@ -160,9 +160,9 @@ class Samples:
             clusters = np.asarray(getattr(self, f"{side}_clusters"))
             if len(values) != len(clusters):
                 raise InputError(f"{len(values)} values for {len(clusters)} clusters", expected="one cluster per value")
-            counted = ~np.isnan(values)
-            object.__setattr__(self, side, values[counted])
-            object.__setattr__(self, f"{side}_clusters", clusters[counted])
+            valid = ~np.isnan(values)
+            object.__setattr__(self, side, values[valid])
+            object.__setattr__(self, f"{side}_clusters", clusters[valid])
 
 
 @dataclass(frozen=True)
@@ -248,7 +248,7 @@ class _Means:
     def __init__(self, part: Samples, clusters: IntArray) -> None:
         self.part, self.size = part, len(clusters)
         self.figures = tuple(aggregate(values) for values in (part.before, part.after))
-        groups = [np.searchsorted(clusters, own) for own in (part.before_clusters, part.after_clusters)]
+        groups = [np.searchsorted(clusters, ids) for ids in (part.before_clusters, part.after_clusters)]
         sides = zip(groups, (part.before, part.after), strict=True)
         self._sums = [np.asarray(np.bincount(group, values, self.size), np.float64) for group, values in sides]
         self._counts = [np.bincount(group, minlength=self.size).astype(np.float64) for group in groups]
@@ -293,7 +293,7 @@ class _Medians:
     def __init__(self, part: Samples, clusters: IntArray, statistic: Statistic) -> None:
         self.part, self.size, self._statistic = part, len(clusters), statistic
         self.figures = tuple(aggregate(values, statistic) for values in (part.before, part.after))
-        before, after = (np.searchsorted(clusters, own) for own in (part.before_clusters, part.after_clusters))
+        before, after = (np.searchsorted(clusters, ids) for ids in (part.before_clusters, part.after_clusters))
         values = np.concatenate([part.before, part.after])
         self._table = MedianTable(values, np.concatenate([before, after + self.size]), 2 * self.size)
         # The median moves with the number of values on either side of the median of all.
@@ -310,7 +310,7 @@ class _Medians:
         """The figures before and after, for every row of how often each cluster is drawn."""
         nothing = np.zeros_like(weights)
         before, after = (
-            self._floored(self._table.resampled(np.hstack(both))) for both in ((weights, nothing), (nothing, weights))
+            self._floored(self._table.resampled(np.hstack(sides))) for sides in ((weights, nothing), (nothing, weights))
         )
         return before, after
 
@@ -416,10 +416,10 @@ def _median_intervals(
     nan = float("nan")
     if not resamples or not tables or any(table.size < 2 for table in tables):
         return nan, nan, nan, nan
-    drawn = Bootstrap(np.arange(0), resamples, seed)
+    draws = Bootstrap(np.arange(0), resamples, seed)
     before, after = np.zeros(resamples), np.zeros(resamples)
     for table in tables:
-        figures = [table.resampled(weights) for weights in drawn.weights(table.size, table.part.stratum)]
+        figures = [table.resampled(weights) for weights in draws.weights(table.size, table.part.stratum)]
         before += table.part.weight * np.concatenate([first for first, _ in figures])
         after += table.part.weight * np.concatenate([second for _, second in figures])
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -439,8 +439,8 @@ def _p_value(tables: Sequence[_Table], difference: float, permutations: int, see
         random, swapped = random_stream(seed, "swaps", part.stratum), []
         for start in range(0, permutations, _SWAPS):  # a bit of each cluster: 1 where it changes sides
             rows = min(_SWAPS, permutations - start)
-            drawn = np.frombuffer(random.bytes(rows * ((table.size + 7) // 8)), np.uint8).reshape(rows, -1)
-            swapped.append(table.swapped(np.unpackbits(drawn, axis=1, count=table.size)))
+            bits = np.frombuffer(random.bytes(rows * ((table.size + 7) // 8)), np.uint8).reshape(rows, -1)
+            swapped.append(table.swapped(np.unpackbits(bits, axis=1, count=table.size)))
         chance += part.weight * np.concatenate(swapped)
         scale += part.weight * float(np.mean(np.abs(np.concatenate([part.before, part.after]))))
     observed = sum(table.part.weight * table.statistic for table in tables) if difference else 0.0
@@ -483,12 +483,12 @@ def _rare_p_value(tables: Sequence[_Table], least: float, seed: int) -> float:
         for first in range(0, WEIGHTED, _SWAPS):
             rows = slice(first, min(first + _SWAPS, WEIGHTED))
             size = rows.stop - rows.start
-            drawn = np.frombuffer(random.bytes(2 * size * len(moves)), "<u2").reshape(size, -1) < np.where(
+            draws = np.frombuffer(random.bytes(2 * size * len(moves)), "<u2").reshape(size, -1) < np.where(
                 plain[rows, None], np.uint16(32768), own_chances
             )
             swaps = np.zeros((size, len(share)), np.uint8)
-            swaps[:, moves] = drawn != positive
-            tilts[rows] += weighted_sums(drawn, 2 * own_odds) - own_odds.sum()
+            swaps[:, moves] = draws != positive
+            tilts[rows] += weighted_sums(draws, 2 * own_odds) - own_odds.sum()
             for table in members:
                 chance[rows] += table.part.weight * table.swapped(swaps)
     extremes = np.append(observed, tilts[_at_least(chance, least)])
@@ -696,17 +696,17 @@ def detectable_difference(
     change, so that their variance cannot be below that, however few differed here. NaN without changes, infinite where
     no p-value of so many clusters can be small enough.
     """
-    counted = ~np.isnan(changes)
-    groups, inverse = np.unique(clusters[counted], return_inverse=True)
-    size, images = int(counted.sum()), len(groups)
+    valid = ~np.isnan(changes)
+    groups, inverse = np.unique(clusters[valid], return_inverse=True)
+    size, images = int(valid.sum()), len(groups)
     alpha = (1 - level) / tests
-    if not size or (span is None and not np.any(changes[counted])):
+    if not size or (span is None and not np.any(changes[valid])):
         return float("nan")
     if floor_of_p(images, "none", 1) >= alpha:
         return float("inf")
     from scipy.special import ndtri, stdtrit
 
     factor = float(stdtrit(images - 1, 1 - alpha / 2) + ndtri(POWER))
-    moved = np.bincount(inverse, changes[counted] - changes[counted].mean())
+    moved = np.bincount(inverse, changes[valid] - changes[valid].mean())
     error = float(np.sqrt(images / (images - 1) * np.sum(moved**2))) / size
     return max(factor * error, 0.0 if span is None else factor**2 * span / size)

@@ -228,15 +228,15 @@ def _labelled(scores: Any, labels: Any) -> tuple[Array, Array]:
     return values, array.astype(np.bool_, copy=False)
 
 
-def _numbers(values: Any, what: str) -> Array:
+def _numbers(values: Any, noun: str) -> Array:
     array = np.asarray(values)
     if array.dtype.kind not in "fiub" and array.size:
-        raise InputError(f"{what} of type {array.dtype}", expected="real numbers")
+        raise InputError(f"{noun} of type {array.dtype}", expected="real numbers")
     flat = array.reshape(-1).astype(np.float64, copy=False)
     if not np.isfinite(flat).all():
         row = int(np.argmax(~np.isfinite(flat)))
         fix = "find out why the model gave NaN or infinity"
-        raise InputError(f"{flat[row]} among the {what}", row=row, expected="finite numbers", fix=fix)
+        raise InputError(f"{flat[row]} among the {noun}", row=row, expected="finite numbers", fix=fix)
     return flat
 
 

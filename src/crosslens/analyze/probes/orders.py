@@ -59,21 +59,21 @@ class Swap(NamedTuple):
 
 def swaps(words: Words) -> list[Swap]:
     """Every text that says something else in the same words."""
-    pairs = [(one, other, other, _inside(words, one), sort) for one, other, sort in _attribute_pairs(words)]
-    for one, other, relation in _directed_pairs(words):
+    pairs = [(thing, other, other, _inside(words, thing), sort) for thing, other, sort in _attribute_pairs(words)]
+    for thing, other, relation in _directed_pairs(words):
         opposite = OPPOSITE_POSITIONS.get(words.written(*relation).lower())
-        pairs.append((one, other, *((relation, opposite) if opposite else (other, _inside(words, one))), "sides"))
+        pairs.append((thing, other, *((relation, opposite) if opposite else (other, _inside(words, thing))), "sides"))
     return [
-        Swap(_exchanged(words, one, other), sort, words.with_other(*changed, text))
-        for one, other, changed, text, sort in pairs
-        if _articles_fit(words, one, other)
+        Swap(_exchanged(words, thing, other), sort, words.with_other(*changed, text))
+        for thing, other, changed, text, sort in pairs
+        if _articles_fit(words, thing, other)
     ]
 
 
-def _exchanged(words: Words, one: Thing, other: Thing) -> str:
-    start, end, start_other, end_other = (*_span(words, one), *_span(words, other))
-    text, first, second = words.text, _inside(words, one), words.written(*other)
-    if first != words.written(*one):
+def _exchanged(words: Words, thing: Thing, other: Thing) -> str:
+    start, end, start_other, end_other = (*_span(words, thing), *_span(words, other))
+    text, first, second = words.text, _inside(words, thing), words.written(*other)
+    if first != words.written(*thing):
         second = second[:1].upper() + second[1:]
     return text[:start] + second + text[end:start_other] + first + text[end_other:]
 
@@ -84,9 +84,9 @@ def _inside(words: Words, thing: Thing) -> str:
     return written if _span(words, thing)[0] else written[:1].lower() + written[1:]
 
 
-def _articles_fit(words: Words, one: Thing, other: Thing) -> bool:
+def _articles_fit(words: Words, thing: Thing, other: Thing) -> bool:
     """Whether *a* and *an* are right in the other order, too: changed ones would tell a bag of words."""
-    pairs = ((one, other), (other, one))
+    pairs = ((thing, other), (other, thing))
     return all(words[at.first - 1] != ("a" if takes_an(words[new.first]) else "an") for at, new in pairs)
 
 
@@ -98,11 +98,11 @@ def _attribute_pairs(words: Words) -> Iterator[tuple[Thing, Thing, str]]:
     """Colours, and numbers, that two different nouns have, and which of them."""
     for attribute in ("colour", "count"):
         facts = (fact for fact in FACT_READERS[attribute](words) if not words[fact.first].isdecimal())
-        for one, other in pairwise(fact for fact in facts if attribute == "count" or _alone(words, fact.first)):
-            nouns = {_noun_behind(words, fact.first) for fact in (one, other)}
-            listed = "or" in words.lower[one.first : other.first]
-            if one.value != other.value and len(nouns - {""}) == 2 and not listed:
-                yield Thing(one.first, one.last), Thing(other.first, other.last), attribute
+        for former, latter in pairwise(fact for fact in facts if attribute == "count" or _alone(words, fact.first)):
+            nouns = {_noun_behind(words, fact.first) for fact in (former, latter)}
+            listed = "or" in words.lower[former.first : latter.first]
+            if former.value != latter.value and len(nouns - {""}) == 2 and not listed:
+                yield Thing(former.first, former.last), Thing(latter.first, latter.last), attribute
 
 
 def _alone(words: Words, at: int) -> bool:
@@ -129,11 +129,11 @@ def _directed_pairs(words: Words) -> Iterator[tuple[Thing, Thing, Thing]]:
     at = 0
     while at < len(words):
         length = _relation(words, at)
-        one, other = (_thing_before(words, at), _thing_behind(words, at + length)) if length else (None, None)
-        nouns = [words[thing.last] for thing in (one, other) if thing]
-        if one and other and nouns[0] != nouns[1] and is_plural(nouns[0]) == is_plural(nouns[1]):
+        before, behind = (_thing_before(words, at), _thing_behind(words, at + length)) if length else (None, None)
+        nouns = [words[thing.last] for thing in (before, behind) if thing]
+        if before and behind and nouns[0] != nouns[1] and is_plural(nouns[0]) == is_plural(nouns[1]):
             side = next((place for place in range(at, at + length) if words[place] in ("left", "right")), None)
-            yield one, other, Thing(at, at + length - 1) if side is None else Thing(side, side)
+            yield before, behind, Thing(at, at + length - 1) if side is None else Thing(side, side)
         at += max(length, 1)
 
 

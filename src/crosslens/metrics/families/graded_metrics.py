@@ -130,9 +130,9 @@ def nsum(graded: Mapping[str, GradedRanking], spec: MetricSpec) -> Mapping[str, 
         # One value per query, whose mean is the sum of the parts' means; each part may skip other queries.
         parts = np.stack([ncs(ranking, MetricSpec("NCS", spec.options, k)) for k in RSUM_CUTOFFS])
         valid = np.isfinite(parts) & (ranking.ranking.relevant_counts > 0)
-        used, counted = valid.sum(axis=1), valid.any(axis=0) & valid.any(axis=1).all()
-        scaled = np.where(valid, parts, 0) * (counted.sum() / np.maximum(used, 1))[:, None]
-        sums[direction] = np.where(counted, 100 * scaled.sum(axis=0), np.nan)
+        sizes, queries = valid.sum(axis=1), valid.any(axis=0) & valid.any(axis=1).all()
+        scaled = np.where(valid, parts, 0) * (queries.sum() / np.maximum(sizes, 1))[:, None]
+        sums[direction] = np.where(queries, 100 * scaled.sum(axis=0), np.nan)
     return sums
 
 

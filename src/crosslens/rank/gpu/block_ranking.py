@@ -192,10 +192,10 @@ class BlockRanking:
 
     def run(self, progress: Progress) -> None:
         """Rank all pairs that are not done."""
-        shown = threading.Lock()
+        lock = threading.Lock()
 
         def advance(steps: int) -> None:
-            with shown:
+            with lock:
                 progress.advance(steps)
 
         def work(numbers: Iterator[int], worker: int, stop: threading.Event) -> None:
@@ -213,16 +213,16 @@ class BlockRanking:
 
         blocks, vectors = self.merged.blocks, self._products.vectors
         outer = blocks.outer
-        own, others = (blocks.parts(axis) for axis in (outer, 1 - outer))
-        order = list(range(len(others)))
+        outer_parts, inner_parts = (blocks.parts(axis) for axis in (outer, 1 - outer))
+        order = list(range(len(inner_parts)))
         try:
             with inference_on(where), Upload(where) as upload:
                 for number in numbers:
-                    block = upload.block(vectors[outer], own[number])
+                    block = upload.block(vectors[outer], outer_parts[number])
                     todo = [other for other in order if not self.merged.done[number, other]]
                     for other, after in zip(todo, [*todo[1:], None], strict=True):
-                        ahead = None if after is None else others[after]
-                        streamed = upload.stream(vectors[1 - outer], others[other], ahead)
+                        ahead = None if after is None else inner_parts[after]
+                        streamed = upload.stream(vectors[1 - outer], inner_parts[other], ahead)
                         pair, both = (number, other), (block, streamed)
                         if outer == 1:
                             pair, both = pair[::-1], both[::-1]
@@ -246,8 +246,8 @@ class BlockRanking:
         def directions() -> tuple[DeviceDirection, DeviceDirection]:
             return self._direction(0, pair, blocks, where), self._direction(1, pair, blocks, where)
 
-        counted = rank_pair(directions, self._products.tile, progress)
-        self.merged.add(pair, {axis: counted[axis].lists() for axis in self._products.wanted})
+        ranked = rank_pair(directions, self._products.tile, progress)
+        self.merged.add(pair, {axis: ranked[axis].lists() for axis in self._products.wanted})
         progress.complete()
 
     def _direction(

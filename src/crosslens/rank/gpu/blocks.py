@@ -45,13 +45,13 @@ def plan_blocks(
     """
     outer = 0 if shape[0] > shape[1] else 1
     length, other = shape[outer], shape[1 - outer]
-    own, others = item_bytes[outer], item_bytes[1 - outer]
+    outer_bytes, inner_bytes = item_bytes[outer], item_bytes[1 - outer]
     height, width = -(-length // devices), other
-    if height * own + width * others > room:
-        others += 4 * dimension  # the next block is read in the meantime
-        width = min(other, max(1, room // 4 // others))
-        height = min(height, max(1, (room - width * others) // own))
-        width = min(other, max(1, (room - height * own) // others))
+    if height * outer_bytes + width * inner_bytes > room:
+        inner_bytes += 4 * dimension  # the next block is read in the meantime
+        width = min(other, max(1, room // 4 // inner_bytes))
+        height = min(height, max(1, (room - width * inner_bytes) // outer_bytes))
+        width = min(other, max(1, (room - height * outer_bytes) // inner_bytes))
     width = min(width, max(1, most // (height * dimension)))
     down, across = -(-length // height), -(-other // width)
     sizes = -(-length // min(length, -(-down // devices) * devices)), -(-other // across)

@@ -264,8 +264,8 @@ class DeviceDirection:
             numbers = torch.arange(len(gallery), dtype=torch.int32, device=where)
         else:
             places = torch.searchsorted(numbers, items, out_int32=True)
-            there = numbers[places.clamp(max=len(numbers) - 1).long()] == items
-            places = torch.where(there, places, -1)
+            matches = numbers[places.clamp(max=len(numbers) - 1).long()] == items
+            places = torch.where(matches, places, -1)
         owners = torch.repeat_interleave(
             torch.arange(count, dtype=torch.int32, device=where), offsets.diff(), output_size=len(items)
         )
@@ -306,11 +306,11 @@ class DeviceDirection:
             number = self.numbers[item.long()]
             tie = (exact == target) & (number != self.items[pair])
             ones = torch.ones((), dtype=torch.int64, device=pair.device)
-            for counts, chosen in (
+            for counts, decided in (
                 (self.above, exact > target), (self.tied, tie), (self.before, tie & (number < self.items[pair])),
             ):  # fmt: skip
-                which = pair[chosen]
-                counts.index_add_(0, which, ones.expand(len(which)))
+                indices = pair[decided]
+                counts.index_add_(0, indices, ones.expand(len(indices)))
 
     def _in_doubt(self, pairs: Tensor, items: Tensor) -> tuple[Tensor, Tensor]:
         """Those that only exact scores can decide, of many where these take long; the others are counted."""
@@ -322,8 +322,8 @@ class DeviceDirection:
         targets = self.scores[pairs]
         sure = pairs[lowest > targets]
         self.above.index_add_(0, sure, torch.ones((), dtype=torch.int64, device=pairs.device).expand(len(sure)))
-        left = torch.nonzero((lowest <= targets) & (highest >= targets))[:, 0]
-        return pairs[left], items[left]
+        doubtful = torch.nonzero((lowest <= targets) & (highest >= targets))[:, 0]
+        return pairs[doubtful], items[doubtful]
 
     @cached_property
     def _sampled(self) -> SampledProducts:
@@ -336,17 +336,17 @@ class DeviceDirection:
             _FULL, 4 * self.keep * len(self.queries)
         ):
             queries, items, _, rank = self._ordered()
-            kept = rank < self.keep
-            self.candidates = [(queries[kept].int(), items[kept].int())]
+            in_list = rank < self.keep
+            self.candidates = [(queries[in_list].int(), items[in_list].int())]
 
     def collect_from_all(self, queries: Tensor) -> None:
         """Note the best items of some queries, by the exact scores of the whole gallery."""
-        for chosen in queries.split(_QUERIES):
-            vectors = self.queries[chosen].double()
+        for part in queries.split(_QUERIES):
+            vectors = self.queries[part].double()
             for start in range(0, len(self.gallery), _ITEMS):
                 scores = (vectors @ self.gallery[start : start + _ITEMS].double().T).float()
                 items = best_items(scores, self.keep) + start
-                self.collect(chosen[:, None].expand_as(items).reshape(-1), items.reshape(-1))
+                self.collect(part[:, None].expand_as(items).reshape(-1), items.reshape(-1))
 
     def _ordered(self) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         """All candidates by query, then exact score, then index: queries, items, scores, rank in the query's list."""
@@ -370,8 +370,8 @@ class DeviceDirection:
         import torch
 
         queries, items, scores, rank = self._ordered()
-        kept, shape = torch.nonzero(rank < self.keep)[:, 0], (len(self.queries), self.keep)
-        queries, items, scores, rank = (part.index_select(0, kept) for part in (queries, items, scores, rank))
+        rows, shape = torch.nonzero(rank < self.keep)[:, 0], (len(self.queries), self.keep)
+        queries, items, scores, rank = (part.index_select(0, rows) for part in (queries, items, scores, rank))
         table = torch.full(shape, UNRANKED, dtype=torch.int32, device=items.device)
         exact = torch.full(shape, torch.nan, dtype=scores.dtype, device=items.device)
         table[queries, rank] = self.numbers.index_select(0, items)

@@ -34,8 +34,8 @@ def frequent_vectors(vectors: Tensor) -> list[Tensor]:
         return []
     sampled = torch.linspace(0, count - 1, min(count, _SAMPLE), dtype=torch.float64, device=vectors.device).long()
     # By chance, a frequent vector may be in the sample only half as often as in the block.
-    found, number = torch.unique(_hashes(vectors[sampled]), return_counts=True)
-    suspects = found[number >= max(2, int(_SHARE / 2 * len(sampled)))].tolist()
+    distinct, number = torch.unique(_hashes(vectors[sampled]), return_counts=True)
+    suspects = distinct[number >= max(2, int(_SHARE / 2 * len(sampled)))].tolist()
     if not suspects:
         return []
     hashes = torch.cat([_hashes(part) for part in vectors.split(_AT_ONCE)])
@@ -85,18 +85,18 @@ class WithoutFrequent:
 
     def directions(self) -> tuple[DeviceDirection, DeviceDirection]:
         """What is left, with nothing counted."""
-        vectors = [whole.queries.index_select(0, left) for whole, left in zip(self.both, self.left, strict=True)]
+        vectors = [whole.queries.index_select(0, rows) for whole, rows in zip(self.both, self.left, strict=True)]
         return self._direction(0, vectors), self._direction(1, vectors)
 
     def _direction(self, axis: int, vectors: list[Tensor]) -> DeviceDirection:
-        whole, chosen = self.both[axis], self.group_of_pair[axis] == -1
+        whole, ungrouped = self.both[axis], self.group_of_pair[axis] == -1
         lengths = np.diff(whole.relevance.offsets)[self.group_of[axis] == -1]
         relevance = replace(
             whole.relevance,
             query_ids=("",) * len(lengths),
             offsets=np.concatenate([[0], np.cumsum(lengths)]),
-            items=whole.relevance.items[chosen],
-            grades=whole.relevance.grades[chosen],
+            items=whole.relevance.items[ungrouped],
+            grades=whole.relevance.grades[ungrouped],
         )
         part = DeviceDirection.of(
             relevance, vectors[axis], vectors[1 - axis], whole.keep, start=whole.start,
@@ -108,8 +108,8 @@ class WithoutFrequent:
     def finish(self, ranked: Sequence[DeviceDirection] | None) -> None:
         """Count and collect what a pass has, and what frequent vectors add."""
         for axis, whole in enumerate(self.both):
-            left, others, groups = self.left[axis], self.left[1 - axis], self.group_of_pair[axis]
-            floor, pairs = whole.floor[left], self._of_group(groups, -1)
+            remaining, others, groups = self.left[axis], self.left[1 - axis], self.group_of_pair[axis]
+            floor, pairs = whole.floor[remaining], self._of_group(groups, -1)
             if ranked is not None:
                 part = ranked[axis]
                 if part.keep == whole.keep:  # else lists are longer than what is left
@@ -117,9 +117,9 @@ class WithoutFrequent:
                 for counts, more in zip((whole.above, whole.tied, whole.before), part.counts(), strict=True):
                     counts.index_add_(0, pairs, more)
                 for queries, places in part.candidates:
-                    whole.collect(left.index_select(0, queries), others.index_select(0, places))
+                    whole.collect(remaining.index_select(0, queries), others.index_select(0, places))
             for members in self.groups[1 - axis]:
-                _count_items(whole, members, left, pairs, floor)
+                _count_items(whole, members, remaining, pairs, floor)
             for number, members in enumerate(self.groups[axis]):
                 _rank_queries(whole, members, self._of_group(groups, number))
 
@@ -153,10 +153,10 @@ def _rank_queries(whole: DeviceDirection, members: Tensor, pairs: Tensor) -> Non
     best = items_of(keys[-whole.keep :].flip(0))
     whole.collect(members.repeat_interleave(len(best)), best.repeat(len(members)))
     item = whole.items[pairs].long()
-    own = keys_of(whole.scores[pairs], item)
-    lowest = own - (LAST - item)  # of all keys of this score
+    item_keys = keys_of(whole.scores[pairs], item)
+    lowest = item_keys - (LAST - item)  # of all keys of this score
     # How many keys are above a score, from it on, and above the item itself.
-    above, reached, better = count - torch.searchsorted(keys, torch.stack([lowest + (1 << 32), lowest, own + 1]))
+    above, reached, better = count - torch.searchsorted(keys, torch.stack([lowest + (1 << 32), lowest, item_keys + 1]))
     whole.above[pairs] = above
     whole.tied[pairs] = reached - above - ((item >= 0) & (item < count)).long()
     whole.before[pairs] = better - above

@@ -70,9 +70,9 @@ def device_of_tasks(engine: Engine, name: str | None, work: int) -> TaskDevice |
 
     gpus = 0 if name == "cpu" else torch.cuda.device_count()
     gpu = name == "cuda" or (name is None and (gpus or engine.slots(gpu=True)) > 0)
-    own = gpus if gpu else available_cores()
+    devices = gpus if gpu else available_cores()
     least = LEAST_WORK["cuda" if gpus else "cpu"]
-    if work < (own + 1) * least or not engine.exceeds(own, gpu=gpu):
+    if work < (devices + 1) * least or not engine.exceeds(devices, gpu=gpu):
         return None
     return TaskDevice(name if gpu else "cpu", gpu)
 

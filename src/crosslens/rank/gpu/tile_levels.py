@@ -30,11 +30,9 @@ class Entries:
     def __len__(self) -> int:
         return len(self.queries)
 
-    def part(self, chosen: Tensor) -> Entries:
+    def part(self, rows: Tensor) -> Entries:
         """Those of these numbers."""
-        return Entries(
-            *(part.index_select(0, chosen) for part in (self.queries, self.items, self.lowest, self.highest))
-        )
+        return Entries(*(part.index_select(0, rows) for part in (self.queries, self.items, self.lowest, self.highest)))
 
 
 def joined(parts: Sequence[Entries]) -> Entries:
@@ -388,17 +386,17 @@ class HalfLevel(Level):
         """What is added to the products of each query: all that is below its floor becomes negative, and no more."""
         import torch
 
-        known = self._biases.get(axis)
-        if known is None or known[0] is not floor:
+        cached = self._biases.get(axis)
+        if cached is None or cached[0] is not floor:
             assert self.units is not None
             largest = 2.0**_LARGEST
             scaled = torch.clamp((floor.double() - self.slack[axis]) * self.units[axis], -largest, largest)
             lower = rounded_down(scaled, _HALF_BITS).double()
             # A score that equals its floor must leave more than 0.
             lower = rounded_down(lower - lower.abs() * 2 * _ROUNDED - 2 * _LAST, _HALF_BITS)
-            known = floor, -torch.where(floor == torch.inf, _NOTHING, lower).to(torch.float16)
-            self._biases[axis] = known
-        return known[1]
+            cached = floor, -torch.where(floor == torch.inf, _NOTHING, lower).to(torch.float16)
+            self._biases[axis] = cached
+        return cached[1]
 
 
 def _aligned(part: slice) -> slice:

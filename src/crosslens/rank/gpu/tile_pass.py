@@ -115,11 +115,11 @@ class TileDirection:
         self.above.index_add_(0, sure, torch.ones((), dtype=torch.int64, device=sure.device).expand(len(sure)))
         self.list_candidates(entries.part(torch.nonzero(listed)[:, 0]))
         if undecided:
-            left = torch.nonzero(upto > below)[:, 0]
-            below, lengths = below[left].long(), (upto - below)[left].long()
+            undecided_rows = torch.nonzero(upto > below)[:, 0]
+            below, lengths = below[undecided_rows].long(), (upto - below)[undecided_rows].long()
             first = torch.repeat_interleave(below + lengths - torch.cumsum(lengths, 0), lengths, output_size=undecided)
             pairs = self.order[first + torch.arange(undecided, device=first.device)]
-            self.wait(pairs, torch.repeat_interleave(entries.items[left], lengths, output_size=undecided))
+            self.wait(pairs, torch.repeat_interleave(entries.items[undecided_rows], lengths, output_size=undecided))
 
     def wait(self, pairs: Tensor, items: Tensor) -> None:
         """Keep undecided pairs, and items to compare them with, until there are many of them."""
@@ -177,8 +177,8 @@ class TileDirection:
         counts = torch.bincount(entries.queries, minlength=self.count)
         last = (torch.cumsum(counts, 0) - counts + self.counted.keep - 1)[counts >= self.counted.keep]
         self.raise_floors(entries.lowest[last], entries.queries[last].long())
-        kept = torch.nonzero(entries.highest >= self.counted.floor.index_select(0, entries.queries))[:, 0]
-        self._candidates = [entries.part(kept)]
+        rows = torch.nonzero(entries.highest >= self.counted.floor.index_select(0, entries.queries))[:, 0]
+        self._candidates = [entries.part(rows)]
         self._kept = len(self._candidates[0])
 
     def give_candidates(self) -> None:
@@ -236,15 +236,15 @@ def _count(direction: TileDirection, exact: Tensor, nth: int, part: slice, start
     active = counted.offsets[part.start + 1 : part.stop + 1] - counted.offsets[part] > nth
     pairs = (counted.offsets[part] + nth)[active].long()
     target = counted.targets[nth, part].unsqueeze(other)  # infinite for queries that have fewer
-    own = torch.zeros(len(active), dtype=torch.int32, device=exact.device)
-    own[active] = counted.items[pairs]
+    numbers = torch.zeros(len(active), dtype=torch.int32, device=exact.device)
+    numbers[active] = counted.items[pairs]
     items = counted.numbers[start : start + exact.shape[other]].unsqueeze(direction.axis)
     compared, earlier = buffers.of(0, exact), buffers.of(1, exact)
     torch.gt(exact, target, out=compared[:, :width])
     counted.above[pairs] += count(compared, direction.axis)[: len(active)][active]
     torch.eq(exact, target, out=compared[:, :width])
     counted.tied[pairs] += count(compared, direction.axis)[: len(active)][active]
-    torch.lt(items, own.unsqueeze(other), out=earlier[:, :width])
+    torch.lt(items, numbers.unsqueeze(other), out=earlier[:, :width])
     words_of(earlier).bitwise_and_(words_of(compared))
     counted.before[pairs] += count(earlier, direction.axis)[: len(active)][active]
 

@@ -198,8 +198,8 @@ def _grid(context: ReportContext, metric: str) -> str:
         text = f"Which model finds the most{of} depends on the dataset: {join_words(said)}"
     else:
         text = f"The most{of} are found by {join_words(said)}"
-    where = f"on {join_words(shown)}" if shown else "on none of them"
-    return f"{text}. It is shown to be better than the next {where}."
+    lead = f"on {join_words(shown)}" if shown else "on none of them"
+    return f"{text}. It is shown to be better than the next {lead}."
 
 
 def _sign(metric: str) -> int:

@@ -55,17 +55,17 @@ def count_grams(texts: Sequence[Sequence[str]]) -> Grams:
     text = np.repeat(np.arange(len(texts)), length)
     room = np.repeat(np.cumsum(length), length) - np.arange(len(tokens))  # tokens from here to the end of the text
     keys, owners, order = [], [], []
-    gram, known = tokens, 0
+    gram, total = tokens, 0
     for n in range(LONGEST):
-        here = room > n
+        fits = room > n
         if n:
             # A gram of n + 1 tokens is the gram of n that starts here with the token after it.
-            gram = np.where(here, gram * (tokens.max(initial=0) + 1) + np.roll(tokens, -n), -1)
+            gram = np.where(fits, gram * (tokens.max(initial=0) + 1) + np.roll(tokens, -n), -1)
         names, gram = np.unique(gram, return_inverse=True)
-        keys.append(gram[here] + known)
-        owners.append(text[here])
+        keys.append(gram[fits] + total)
+        owners.append(text[fits])
         order.append(np.full(len(names), n, np.int8))
-        known += len(names)
+        total += len(names)
     orders = np.concatenate(order)
     width = max(len(orders), 1)
     cells, count = np.unique(np.concatenate(owners) * width + np.concatenate(keys), return_counts=True)
@@ -235,14 +235,14 @@ class Cider:
         unique = list(dict.fromkeys(every))  # captions are their own images' references: each is tokenized once
         tokens = dict(zip(unique, tokenize(unique, self.tokens), strict=True))
         grams = count_grams([tokens[text] for text in every])
-        counted = references if self.corpus is None else self.corpus
-        owner = np.repeat(np.arange(len(counted)), [len(image) for image in counted])
+        documents = references if self.corpus is None else self.corpus
+        owner = np.repeat(np.arange(len(documents)), [len(image) for image in documents])
         # For each n-gram, in how many images' texts it occurs.
         first, width = 0 if self.corpus is None else len(texts), max(len(grams.order), 1)
         start = grams.start[first : first + len(owner) + 1]
         cells = np.unique(np.repeat(owner, np.diff(start)) * width + grams.gram[start[0] : start[-1]])
         frequency = np.bincount(cells % width, minlength=len(grams.order))
-        images = sum(1 for image in counted if len(image))
+        images = sum(1 for image in documents if len(image))
         idf = np.log(float(max(images, 1))) - np.log(np.maximum(1.0, frequency))
         cell = np.repeat(np.arange(len(every)), np.diff(grams.start)) * LONGEST + grams.order[grams.gram]
         squares = np.bincount(cell, (grams.counts * idf[grams.gram]) ** 2, len(every) * LONGEST)

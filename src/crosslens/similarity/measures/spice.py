@@ -124,16 +124,16 @@ def starts_of(owners: Array, count: int) -> Array:
     return np.searchsorted(owners, np.arange(count + 1)).astype(np.int64)
 
 
-def index_candidates(graphs: Sequence[SceneGraph], words: WordIndex, counted: TupleFilter) -> CandidateTuples:
+def index_candidates(graphs: Sequence[SceneGraph], words: WordIndex, passing: TupleFilter) -> CandidateTuples:
     """All captions' tuples that count, by their words."""
     number = words.number
-    objects = [[(number[noun],) for noun in graph.objects if counted.objects] for graph in graphs]
+    objects = [[(number[noun],) for noun in graph.objects if passing.objects] for graph in graphs]
     attributes = [
-        [(number[noun], number[word], number[noun]) for noun, word in graph.attributes if counted.attributes(word)]
+        [(number[noun], number[word], number[noun]) for noun, word in graph.attributes if passing.attributes(word)]
         for graph in graphs
     ]
     relations = [
-        [tuple(number[word] for word in relation) for relation in graph.relations if counted.relations]
+        [tuple(number[word] for word in relation) for relation in graph.relations if passing.relations]
         for graph in graphs
     ]
     object_tuples, object_starts, object_captions = _distinct(objects, 1)
@@ -193,17 +193,17 @@ def merge(graphs: Sequence[SceneGraph], words: WordIndex) -> MergedGraph:
     return MergedGraph(tuple(nodes), tuple(sorted(attributes)), tuple(sorted(relations)))
 
 
-def index_references(images: Sequence[MergedGraph], words: WordIndex, counted: TupleFilter) -> ReferenceTuples:
+def index_references(images: Sequence[MergedGraph], words: WordIndex, passing: TupleFilter) -> ReferenceTuples:
     """All images' merged graphs, as far as their tuples count. Equal nodes of different images share one kind."""
     kinds: dict[tuple[int, ...], int] = {}
     kind_of = [[kinds.setdefault(node, len(kinds)) for node in image.nodes] for image in images]
-    nodes = [some if counted.objects else [] for some in kind_of]
+    nodes = [some if passing.objects else [] for some in kind_of]
     attributes = [
-        [(kind[noun], word, kind[noun]) for noun, word in image.attributes if counted.attributes(words.words[word])]
+        [(kind[noun], word, kind[noun]) for noun, word in image.attributes if passing.attributes(words.words[word])]
         for kind, image in zip(kind_of, images, strict=True)
     ]
     relations = [
-        [(kind[subject], name, kind[other]) for subject, name, other in image.relations if counted.relations]
+        [(kind[subject], name, kind[other]) for subject, name, other in image.relations if passing.relations]
         for kind, image in zip(kind_of, images, strict=True)
     ]
     node_starts = group_starts(nodes)
@@ -285,10 +285,10 @@ def prepare_graphs(
 ) -> PreparedSpice:
     """SPICE over existing graphs: the reference graphs of each image, and one graph per caption."""
     words = WordIndex([*captions, *(graph for some in references for graph in some)])
-    counted = PARTS[part]
+    passing = PARTS[part]
     merged = [merge(graphs, words) for graphs in references]
     return PreparedSpice(
-        index_candidates(captions, words, counted), index_references(merged, words, counted), thread_count(threads)
+        index_candidates(captions, words, passing), index_references(merged, words, passing), thread_count(threads)
     )
 
 
@@ -311,16 +311,16 @@ class PreparedSpice:
     def pairs(self, images: Array, captions: Array) -> Array:
         """Costs a row for every distinct image."""
         images, captions = np.asarray(images, np.int64), np.asarray(captions, np.int64)
-        for positions, count, what in zip((images, captions), self.shape, ("image", "caption"), strict=True):
+        for positions, count, noun in zip((images, captions), self.shape, ("image", "caption"), strict=True):
             if positions.size and (positions.min() < 0 or positions.max() >= count):
                 row = int(np.argmax((positions < 0) | (positions >= count)))
-                raise InputError(f"{what} {positions[row]}", row=row, expected=f"a position from 0 to {count - 1}")
+                raise InputError(f"{noun} {positions[row]}", row=row, expected=f"a position from 0 to {count - 1}")
         scores = np.empty(images.size, np.float32)
         distinct, group = np.unique(images, return_inverse=True)
         for start in range(0, distinct.size, _ROWS_AT_ONCE):
             rows = self._rows(distinct[start : start + _ROWS_AT_ONCE])
-            here = (group >= start) & (group < start + len(rows))
-            scores[here] = rows[group[here] - start, captions[here]]
+            in_block = (group >= start) & (group < start + len(rows))
+            scores[in_block] = rows[group[in_block] - start, captions[in_block]]
         return scores
 
     def _rows(self, images: Array) -> Array:
