@@ -75,10 +75,10 @@ class RunMisses:
         """All of them, the surest mistakes first."""
         if self.dataset is None or not self.table.height:
             return ()
-        read = partial(self.context.read_stored, part="the misses")
-        suspect = read(partial(_suspect_labels, self.context, self.name), otherwise=set())
-        fitting = read(partial(_unannotated_pairs, self.context, self.name), otherwise=set())
-        causes = read(partial(_main_causes, self.context, self.name), otherwise={})
+        read, part = self.context.read_stored, "the misses"
+        suspect: set[str] = read(partial(_suspect_labels, self.context, self.name), part, set())
+        fitting: set[tuple[str, str]] = read(partial(_unannotated_pairs, self.context, self.name), part, set())
+        causes: dict[str, str] = read(partial(_main_causes, self.context, self.name), part, {})
         relatives = RelatedPictures(self.dataset)
         groups = self.groups
         ordered = self.table.sort(_LEAD.fill_null(0.0), "query", descending=[True, False])
