@@ -351,7 +351,6 @@ class TwinOutcome:
             self.fact, counts, Figure.percent(*astuple(self.own)), changed=quoted_change(*example.texts),
             pictures=example.images,
             details=(*([QueryCards(cards)] if cards else []), *(pairs for pairs in lists if pairs.entries)),
-            addresses=tuple(f"#{pairs.target}" if pairs.entries else "" for pairs in lists),
         )  # fmt: skip
 
     def as_dict(self) -> dict[str, Any]:

@@ -384,7 +384,7 @@ def confusion_bars(overview: Overview) -> Folded | None:
         expected, shown = (synset_label(row[side], overview.names) for side in ("expected", "shown"))
         bars.append(PairedBar(
             expected, (row["count"], of - row["count"]), about=f"{row['count']:,} of {of:,} misses",
-            changed=(expected, shown), details=(examples,), addresses=(f"#{examples.target}", ""),
+            changed=(expected, shown), details=(examples,),
             pictures=tuple(behind[0][side] for side in ("ground_truth", "retrieved") if behind),
         ))  # fmt: skip
     chart = PairedBars(

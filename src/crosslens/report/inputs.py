@@ -16,7 +16,7 @@ from crosslens.storage import HEADER_FILE, being_written, read_header
 from crosslens.values import RUN_FILE, Dataset, Run, distinct_names
 
 SIZE_BUDGET = 2_000_000
-"""Bytes that a report takes at most; its pictures are made smaller, or fewer, to fit."""
+"""Bytes that a report takes at most: pictures get smaller, then fewer; in a smaller one, lists get shorter."""
 QUERIES = 8
 """Cards of misses that are open from the start."""
 Source: TypeAlias = Run | Audit | str | Path
@@ -62,9 +62,9 @@ class ReportInputs:
     def stage_of(self, stage: str, name: str) -> StageResult | None:
         """What a stage computed of a run, or of its dataset."""
         results, dataset = self.stage(stage), dataset_name(self.runs[name])
-        own = [result for result in results if result.model == name]
+        of_run = [result for result in results if result.model == name]
         about = [result for result in results if not result.model and result.dataset in ("", dataset)]
-        return next(iter([*own, *about]), None)
+        return next(iter([*of_run, *about]), None)
 
     def dataset_of(self, run: Run) -> Dataset | None:
         named = self.datasets.get(dataset_name(run))
@@ -122,7 +122,7 @@ def report_inputs(
         results += [(position.get(result.model, -1), result) for result in source.results]
         findings += source.findings
         kept = stored_sensitivities(AuditFolder(source.folder))
-        sensitivities += [(position[name], own.sensitivity) for name, own in kept.items() if name in position]
+        sensitivities += [(position[name], stored.sensitivity) for name, stored in kept.items() if name in position]
         skipped |= {entry.stage: entry.reason for entry in source.skipped}
     names = distinct_names([name for name, _ in opened])
     runs = {name: run for name, (_, run) in zip(names, opened, strict=True)}
@@ -134,7 +134,7 @@ def report_inputs(
         runs,
         tuple(result if row < 0 else replace(result, model=names[row]) for row, result in results),
         tuple(findings),
-        tuple(replace(own, run=names[row]) for row, own in sensitivities),
+        tuple(replace(sensitivity, run=names[row]) for row, sensitivity in sensitivities),
         next(iter(datasets.values()), None),
         datasets=datasets,
         pictures=_pictures(runs.values(), datasets, image_folder, notes),

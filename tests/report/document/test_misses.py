@@ -32,7 +32,7 @@ from crosslens.report import ReportInputs, report_inputs, write_report
 from crosslens.report.document.bars import failure_picture
 from crosslens.report.document.context import ReportContext
 from crosslens.report.document.misses import reason_of
-from crosslens.report.document.queries import PageQueries, evidence_address, example, misses
+from crosslens.report.document.queries import PageQueries, counted_evidence, evidence_address, example, misses
 
 SIDES = {"left": "right", "right": "left"}
 ANIMALS = ("dog", "cat", "horse", "cow", "sheep", "goat")
@@ -104,6 +104,20 @@ def cards_of(inputs: ReportInputs) -> dict[str, QueryCard]:
 def finding(kind: str, text: str, queries: list[str], model: str = "model") -> Finding:
     evidence = tuple({"query": query} for query in queries)
     return Finding(kind, text, "likely", Effect.of("points", 0.1), 0.01, evidence, None, model=model)
+
+
+def test_what_a_finding_counts_has_its_name() -> None:
+    three = finding("same-caption", "Said of two.", ["a", "b", "c"])
+    assert counted_evidence(three) == "3 queries"
+    pairs: list[dict[str, str]] = [
+        {"query": "a", "item": "x"},
+        {"query": "a", "item": "y"},
+        {"query": "b", "item": "x"},
+    ]
+    assert counted_evidence(replace(three, evidence=tuple(pairs))) == "3 pairs", "two queries, one of them with two"
+    assert counted_evidence(replace(three, evidence=tuple(pairs[1:]))) == "2 queries"
+    assert counted_evidence(replace(three, evidence=({"items": ["x", "y"]},))) == "1 pair"
+    assert counted_evidence(replace(three, evidence=({"item": "x"},))) == "1 item"
 
 
 def test_the_surest_mistakes_come_first_each_once() -> None:

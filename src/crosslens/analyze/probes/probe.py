@@ -199,7 +199,7 @@ def _bar(result: Probe) -> PairedBar:
     return PairedBar(
         result.changed, (result.n - unnoticed, unnoticed), about=_edit(result.example),
         pictures=(result.example.image,) if result.example else (),
-        details=(QueryCards(cards), behind) if pairs else (), addresses=("", _address(result)),
+        details=(QueryCards(cards), behind) if pairs else (),
     )  # fmt: skip
 
 

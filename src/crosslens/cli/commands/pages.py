@@ -42,7 +42,10 @@ def report(
     output: Path = option(Path("report.html"), "The page (.html).", flags=OUTPUT),
     title: str | None = option(None, "The title of the page. [default: from the runs]", metavar="TEXT"),
     size_budget: float = option(
-        2.0, "How many MB the page may take: its pictures are made smaller, or fewer.", metavar="MB", minimum=0.1
+        2.0,
+        "How many MB the page may take: pictures get smaller, then fewer; below 2 MB, lists get shorter.",
+        metavar="MB",
+        minimum=0.1,
     ),
     queries: int = option(
         8, "How many misses are shown before the others are unfolded.", minimum=1, maximum=100, group="Output"

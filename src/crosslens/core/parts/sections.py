@@ -50,7 +50,7 @@ class PairedBar:
 
     ``figure`` is written behind the bar and its interval drawn on it, on the bar's scale: a share of the whole.
     ``about`` stands under the name, ``changed`` are words that differ, ``pictures`` images that are shown small.
-    ``details`` are folded under the bar; ``addresses`` lead to the queries of each level.
+    ``details`` are folded under the bar; where nothing is, ``addresses`` lead to the queries of each level.
     """
 
     name: str

@@ -182,14 +182,12 @@ def _bar(perturbation: str, rows: list[Values], ranking: Ranking) -> PairedBar:
         lists.append(EvidenceList(
             _target(kind, perturbation), f"{format_count(len(part), 'caption')}: {words}{more}", entries
         ))  # fmt: skip
-    addresses = tuple(f"#{part.target}" if part.entries else "" for part in lists)
     shortest = min(lost or rows, key=lambda row: (row["original"] == row["text"], len(row["original"]), row["query"]))
     cards = tuple(map(card, lost[:_MOST_CARDS]))
     return PairedBar(
         phrase_of(perturbation), tuple(map(len, outcomes.values())),
         about=f"“{shortest['original']}” → “{shortest['text']}”", pictures=pictures(shortest) if lost else (),
         details=(*([QueryCards(cards)] if cards else []), *(part for part in lists if part.entries)),
-        addresses=("", *addresses, ""),
     )  # fmt: skip
 
 

@@ -24,7 +24,7 @@ from crosslens.core import (
 from crosslens.explanations import join_words
 from crosslens.metrics import dataset_name, facts_of, format_count, metric_figure, unit_of
 from crosslens.report.document.context import ReportContext
-from crosslens.report.document.queries import PageQueries, evidence_address
+from crosslens.report.document.queries import PageQueries, counted_evidence, evidence_address
 from crosslens.statistics import PairedTest, paired_permutation
 from crosslens.values import MetricValues, split_name
 
@@ -404,5 +404,5 @@ def _answer(
         if finding.kind != first.kind and finding.certainty == first.certainty != "open"
     ][:1]  # fmt: skip
     if evidence := evidence_address(context, first):
-        target, link = evidence, f"The {format_count(len(first.evidence), 'query')} ↓"
+        target, link = evidence, f"The {counted_evidence(first)} ↓"
     return AnsweredQuestion(question, " ".join(said), first.certainty, first.reason, target, link)

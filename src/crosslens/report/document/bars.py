@@ -18,7 +18,9 @@ def failure_picture(context: ReportContext) -> Section | None:
         run = detailed_run(context, "twins")
         result = context.inputs.stage_of("twins", run)
         title = next(section.title for section in result.sections if section.charts) if result is not None else ""
-        said = next((own for own in context.findings if own.kind == "twins" and own.model in ("", run)), None)
+        said = next(
+            (finding for finding in context.findings if finding.kind == "twins" and finding.model in ("", run)), None
+        )
         sure = ("", "") if said is None else (said.certainty, said.reason)
         return Section(title, tuple(twins), "", *sure, "twins")
     match stored_bars(context, "explain"):
@@ -72,7 +74,7 @@ def _closed(part: Part) -> Part:
         return replace(part, parts=tuple(map(_closed, part.parts)), open=True)
     if not isinstance(part, PairedBars):
         return part
-    return replace(part, rows=tuple(replace(row, details=(), addresses=()) for row in part.rows))
+    return replace(part, rows=tuple(replace(row, details=()) for row in part.rows))
 
 
 def with_files(part: Part, files: Mapping[str, str]) -> Part:
@@ -80,8 +82,8 @@ def with_files(part: Part, files: Mapping[str, str]) -> Part:
     if isinstance(part, QueryCards):
         return replace(part, files=files)
     if isinstance(part, Folded):
-        return replace(part, parts=tuple(with_files(own, files) for own in part.parts))
+        return replace(part, parts=tuple(with_files(inner, files) for inner in part.parts))
     if isinstance(part, PairedBars):
-        rows = (replace(row, details=tuple(with_files(own, files) for own in row.details)) for row in part.rows)
+        rows = (replace(row, details=tuple(with_files(detail, files) for detail in row.details)) for row in part.rows)
         return replace(part, files=files, rows=tuple(rows))
     return part

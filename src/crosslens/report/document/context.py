@@ -77,7 +77,7 @@ class ReportContext:
         of_datasets, run = self.inputs.by_dataset(), self.inputs.runs[name]
         if len(of_datasets) == 1:
             return name
-        namesakes = [own for own in of_datasets[dataset_name(run)].values() if own.label == run.label]
+        namesakes = [other for other in of_datasets[dataset_name(run)].values() if other.label == run.label]
         if len(namesakes) == 1 and re.fullmatch(rf"{re.escape(run.label)} \(\d+\)", name):
             name = run.label  # numbered only because the same model has a run on another dataset
         return name.removesuffix(f"-{dataset_name(run)}")
@@ -167,10 +167,10 @@ class ReportContext:
 
     def headline(self, run: Run) -> str | None:
         """The metric that says most of a run."""
-        own = [name for name in run if split_name(name)[0] == self.direction]
+        in_direction = [name for name in run if split_name(name)[0] == self.direction]
         wanted = [f"{self.direction}/{metric}" for metric in _HEADLINES]
-        shares = [name for name in own if unit_of(name) == "share"]
-        return next((name for name in (*wanted, *shares, *own) if name in own), None)
+        shares = [name for name in in_direction if unit_of(name) == "share"]
+        return next((name for name in (*wanted, *shares, *in_direction) if name in in_direction), None)
 
     def outcomes(self, name: str) -> pl.DataFrame | None:
         """What every query of a run retrieved; None without a dataset, or with another one."""
@@ -187,14 +187,14 @@ class ReportContext:
 
     def columns(self, run: Run | None = None) -> list[str]:
         """The columns of a run, or of all of them, that make groups, those that say most first."""
-        found: dict[str, None] = {}
-        for own in self.inputs.runs.values() if run is None else (run,):
-            table = grouping_columns(own, self.direction)
-            found |= dict.fromkeys(
+        names: dict[str, None] = {}
+        runs = self.inputs.runs.values() if run is None else (run,)
+        for table in (grouping_columns(grouped, self.direction) for grouped in runs):
+            names |= dict.fromkeys(
                 name for name in table.columns
                 if not name.endswith("_id") and name not in ("image", "text") and makes_groups(table[name])
             )  # fmt: skip
-        order = sorted(found, key=lambda name: _FIRST_COLUMNS.index(name) if name in _FIRST_COLUMNS else 99)
+        order = sorted(names, key=lambda name: _FIRST_COLUMNS.index(name) if name in _FIRST_COLUMNS else 99)
         return order[:_MOST_COLUMNS]
 
     def grouped(self, column: str) -> dict[str, dict[str, MetricValues]]:
@@ -210,12 +210,12 @@ class ReportContext:
                 continue
             if edges is not None:
                 values = binned(values, edges)
-            found = label_groups(values)
-            if len(found) > _LARGEST:  # so many parts say little of each
+            groups = label_groups(values)
+            if len(groups) > _LARGEST:  # so many parts say little of each
                 return {}
             grouped[name] = {
                 group: over_queries(run[metric], rows, resamples=1000)
-                for group, rows in found if np.isfinite(run[metric].values[rows]).any()
+                for group, rows in groups if np.isfinite(run[metric].values[rows]).any()
             }  # fmt: skip
         return grouped
 

@@ -158,9 +158,9 @@ class RunMisses:
         first, right = f"first, {row['score']:.3f}", f"{rank}{scored}"
         said: tuple[str, ...] = ()
         if self.by_images:
-            own = next(iter(self.captions.get(row["ground_truth"], ())), "")
+            caption = next(iter(self.captions.get(row["ground_truth"], ())), "")
             pictures: tuple[PictureCard, ...] = (PictureCard("asked with", (), row["ground_truth"]),)
-            said = (f"{first}: “{row['answer']}”", f"its own: {right}{f', such as “{own}”' if own else ''}")
+            said = (f"{first}: “{row['answer']}”", f"its own: {right}{f', such as “{caption}”' if caption else ''}")
         else:
             pictures = (
                 PictureCard(first, self._said_of(row), row["retrieved"], "wrong"),

@@ -174,7 +174,7 @@ def write_report(
         dataset: By default that of the runs' recipes.
         dataset_options: Those of the dataset's reader.
         image_folder: By default that of the runs' recipes.
-        size_budget: The size of the page in MB; its pictures are made to fit.
+        size_budget: The size of the page in MB; its pictures are made to fit, and below 2 MB its lists are shorter.
         queries: How many queries of each kind are shown.
         figures: A folder for every chart (.svg, and .pdf with crosslens[pictures]) and every table (.tex).
         overwrite: Replace an existing page.
@@ -207,7 +207,7 @@ def _figure_files(sections: Sequence[Section], folder: Path, endings: Sequence[s
     """Every chart and table under the name of its section and its title."""
     taken: set[str] = set()
     for section in sections:
-        parts = [own for part in flat(section.parts) for own in (part.charts if isinstance(part, Row) else (part,))]
+        parts = [inner for part in flat(section.parts) for inner in (part.charts if isinstance(part, Row) else (part,))]
         for part in parts:
             if not isinstance(part, Chart | Table):
                 continue

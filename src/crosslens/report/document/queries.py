@@ -17,8 +17,10 @@ from crosslens.metrics import dataset_name, format_count
 from crosslens.report.document.context import ReportContext
 from crosslens.report.document.misses import CAME_FIRST, Miss, RunMisses, reason_of
 from crosslens.report.forms.cards import card_target
+from crosslens.report.inputs import SIZE_BUDGET
 from crosslens.values import MetricValues, split_name
 
+# So many on a page of the usual size and on a larger one; on a smaller one as many fewer as it is smaller.
 _MOST_CARDS, _OF_EACH = 240, 4
 """All cards; and cards of every group, where it has so many misses."""
 _MOST_LISTED, _MOST_ELSEWHERE, _MOST_BEHIND = 1000, 300, 500
@@ -38,6 +40,16 @@ def example(context: ReportContext, finding: Finding | None = None) -> QueryCard
 def misses(context: ReportContext) -> Section | None:
     """Misses as cards; those of all runs, and what is behind the findings, as lists."""
     return PageQueries.of_page(context).section()
+
+
+def counted_evidence(finding: Finding) -> str:
+    """How many queries, items or pairs a finding counts; pairs, too, where a query stands with several items."""
+    queries = {str(entry["query"]) for entry in finding.evidence if "query" in entry}
+    if any("items" in entry for entry in finding.evidence) or 0 < len(queries) < len(finding.evidence):
+        noun = "pair"
+    else:
+        noun = "query" if queries else "item"
+    return format_count(len(finding.evidence), noun)
 
 
 def evidence_address(context: ReportContext, finding: Finding) -> str:
@@ -65,6 +77,10 @@ class PageQueries:
         """Those that all sections of a page share."""
         return _PAGES.setdefault(context, cls(context))
 
+    def most(self, number: int) -> int:
+        """Of what may be listed so often: what has room on a page of this size."""
+        return max(1, round(number * min(1, self.context.inputs.size / SIZE_BUDGET)))
+
     def of(self, name: str) -> RunMisses:
         if name not in self._of_run:
             self._of_run[name] = RunMisses(self.context, name)
@@ -86,10 +102,13 @@ class PageQueries:
         Where near-twins make most of the misses, that is one of near-twins if there is any.
         """
         missed = {miss.row["query"] for miss in self.run.misses}
-        true = [finding for finding in self.context.findings if self._holds_of(self.run, finding)]
+        of_run = [finding for finding in self.context.findings if self._holds_of(self.run, finding)]
         if 2 * sum(miss.first == TWIN for miss in self.run.misses) > len(missed):
-            true.sort(key=lambda finding: finding.kind != "twins")
-        return next((own for own in true if any(str(entry.get("query")) in missed for entry in own.evidence)), None)
+            of_run.sort(key=lambda finding: finding.kind != "twins")
+        return next(
+            (finding for finding in of_run if any(str(entry.get("query")) in missed for entry in finding.evidence)),
+            None,
+        )
 
     def _holds_of(self, run: RunMisses, finding: Finding) -> bool:
         """Whether a finding about a model is of the run, or the same was seen on its dataset."""
@@ -100,27 +119,29 @@ class PageQueries:
         """The surest of all and of every group, none of them shown elsewhere."""
         free = [miss for miss in self.run.misses if miss.row["query"] not in self.shown]
         taken: Counter[tuple[str, str | None]] = Counter()
+        most, of_each = self.most(_MOST_CARDS), self.most(_OF_EACH)
         kept = []
         for number, miss in enumerate(free):
             groups = [(CAME_FIRST, miss.first), *miss.values.items()]
-            if number < _MOST_CARDS or any(value and taken[name, value] < _OF_EACH for name, value in groups):
+            if number < most or any(value and taken[name, value] < of_each for name, value in groups):
                 taken.update(groups)
                 kept.append(miss)
         return tuple(kept)
 
     def section(self) -> Section | None:
         """Misses as cards, under what they are told apart by; those of every run as lists."""
-        lists = tuple(own for name in self.context.inputs.runs if (own := self._list(name)) is not None)
+        lists = tuple(misses for name in self.context.inputs.runs if (misses := self._list(name)) is not None)
         if not lists:
             return None
         run, kept = self.run, self.with_cards
         what = "pictures" if run.by_images else "captions"
         said = f"{len(run.misses):,} of {run.asked:,} {what} ({run.name}), the surest mistakes first."
-        listed = "all of them" if len(run.misses) <= _MOST_LISTED else f"{_MOST_LISTED:,}"
+        most = self.most(_MOST_LISTED)
+        listed = "all of them" if len(run.misses) <= most else f"{most:,}"
         fewer = "" if len(kept) == len(run.misses) else f"{len(kept):,} have cards; the list below has {listed}."
         facets = tuple(_facets(run.misses))
         cards = QueryCards(run.cards(kept, facets), facets=facets, files=run.files, most=self.context.inputs.queries)
-        behind = tuple(own for finding in self.context.findings if (own := self.evidence(finding)) is not None)
+        behind = tuple(queries for finding in self.context.findings if (queries := self.evidence(finding)) is not None)
         folded = [Folded("The queries behind the findings", behind)] if behind else []
         parts: list[Part] = [Text.of(said, fewer), *([cards] if kept else []), *self._others(), *lists, *folded]
         return Section("Look at the misses yourself", tuple(parts), target="misses")
@@ -137,8 +158,9 @@ class PageQueries:
         if not misses:
             return None
         title = f"{group}, {self.context.short(name)}: {len(misses):,} of {len(members):,} missed"
-        title += f", the surest {_MOST_OF_GROUP}" if len(misses) > _MOST_OF_GROUP else ""
-        return self._listed(run, misses[:_MOST_OF_GROUP], target, title)
+        most = self.most(_MOST_OF_GROUP)
+        title += f", the surest {most}" if len(misses) > most else ""
+        return self._listed(run, misses[:most], target, title)
 
     def address(self, name: str, values: MetricValues) -> str:
         """Where the queries are listed that a metric of ranks counts as missed, the list kept for the page's end."""
@@ -160,7 +182,7 @@ class PageQueries:
         above = set(self._ids_with_cards) | self.shown
         for name in self.context.inputs.runs:
             run = self.of(name)
-            free = [miss for miss in run.misses if miss.row["query"] not in above][:_MOST_OF_OTHERS]
+            free = [miss for miss in run.misses if miss.row["query"] not in above][: self.most(_MOST_OF_OTHERS)]
             if run is not self.run and free:
                 above |= {miss.row["query"] for miss in free}
                 cards = QueryCards(run.cards(free), files=run.files)
@@ -168,7 +190,7 @@ class PageQueries:
 
     def _list(self, name: str) -> EvidenceList | None:
         run = self.of(name)
-        most = _MOST_LISTED if run is self.run else _MOST_ELSEWHERE
+        most = self.most(_MOST_LISTED if run is self.run else _MOST_ELSEWHERE)
         counted = f"{format_count(len(run.misses), 'missed query')} of {name}"
         title = f"All {counted}" if len(run.misses) <= most else f"The surest {most:,} of {counted}"
         return self._listed(run, run.misses[:most], f"misses-of-{name}", title) if run.misses else None
@@ -192,7 +214,7 @@ class PageQueries:
                               len((miss.row["text"] or "").split()) if miss.reason else 0, -miss.lead)
         )  # fmt: skip
         explained = run.explained(candidates[:_CANDIDATES]) if candidates and not candidates[0].reason else {}
-        reasons = {query: reason_of(own) for query, own in explained.items()}
+        reasons = {query: reason_of(explanation) for query, explanation in explained.items()}
         free = [miss for miss in candidates if not reasons.get(miss.row["query"], ("", ""))[1]]
         free.sort(key=lambda miss: not (miss.reason or reasons.get(miss.row["query"], ("",))[0]))
         if not free:
@@ -212,7 +234,8 @@ class PageQueries:
         run = self.evidence_run(finding)
         if run is None:
             return None
-        listed = finding.evidence[:_MOST_BEHIND]
+        most = self.most(_MOST_BEHIND)
+        listed = finding.evidence[:most]
         asked = [str(entry["query"]) for entry in listed if "query" in entry]
         outcomes = self.context.outcomes(run.name)
         rows = [] if outcomes is None else outcomes.filter(pl.col("query").is_in(asked)).to_dicts()
@@ -226,12 +249,10 @@ class PageQueries:
             said = [run.entry(row)[1]] if row is not None else []
             label = ", ".join(map(str, items)) if query is None else str(query)
             entries.append((label, "; ".join((*said, *map(run.named, items)))))
-        number = len(finding.evidence)
-        counted = format_count(number, "query" if asked else "item")
-        more = f", the first {_MOST_BEHIND:,}" if number > _MOST_BEHIND else ""
+        more = f", the first {most:,}" if len(finding.evidence) > most else ""
         target = evidence_address(self.context, finding).removeprefix("#")
         addresses = tuple(self._card_address(run, label) for label, _ in entries)
-        return EvidenceList(target, f"{counted}{more}: {finding.text}", tuple(entries), addresses)
+        return EvidenceList(target, f"{counted_evidence(finding)}{more}: {finding.text}", tuple(entries), addresses)
 
     def _card_address(self, run: RunMisses, query: str) -> str:
         return f"#{card_target(query)}" if run is self.run and query in self._ids_with_cards else ""
@@ -260,8 +281,8 @@ def shown_queries(parts: Sequence[Part]) -> Iterator[str]:
         elif isinstance(part, Folded):
             yield from shown_queries(part.parts)
         elif isinstance(part, PairedBars):
-            cards = (own for row in part.rows for own in row.details if isinstance(own, QueryCards))
-            yield from (query for own in cards for card in own.cards for query in (card.query, *card.facts))
+            cards = (detail for row in part.rows for detail in row.details if isinstance(detail, QueryCards))
+            yield from (query for group in cards for card in group.cards for query in (card.query, *card.facts))
 
 
 _PAGES: WeakKeyDictionary[ReportContext, PageQueries] = WeakKeyDictionary()

@@ -98,8 +98,8 @@ def _beside(context: ReportContext, stage: str) -> list[Part]:
         rows = dict.fromkeys(row.name for name in names for row in of_runs[name].rows)
         cells = {name: {row.name: row for row in of_runs[name].rows} for name in names}
         opened = detailed_run(context, stage)  # of other runs the queries are not on the page
-        cells = {name: {row: cell if name == opened else replace(cell, address="") for row, cell in own.items()}
-                 for name, own in cells.items()}  # fmt: skip
+        cells = {name: {row: cell if name == opened else replace(cell, address="") for row, cell in row_cells.items()}
+                 for name, row_cells in cells.items()}  # fmt: skip
         parts.append(SmallMultiples(
             title=title, about=first.about, columns=tuple(map(context.short, names)), limits=first.limits,
             rows=tuple(Multiple(row, tuple(cells[name].get(row) for name in names)) for row in rows),
@@ -108,9 +108,9 @@ def _beside(context: ReportContext, stage: str) -> list[Part]:
     return parts
 
 
-def _claim(found: Sequence[Finding], otherwise: str, words: str = "") -> tuple[str, str, str]:
+def _claim(findings: Sequence[Finding], otherwise: str, words: str = "") -> tuple[str, str, str]:
     """The title of a section, how sure it is, and why: what was found first, or that nothing was."""
-    first = next(iter(found), None)
+    first = next(iter(findings), None)
     if first is None:
         return otherwise, "", ""
     text = first.text.removeprefix(f"{first.model}: ").removeprefix(f"{first.dataset}: ")
@@ -133,11 +133,11 @@ def groups(context: ReportContext) -> Section | None:
         return None
     behind: list[EvidenceList] = []
     rows = list(_group_rows(context, names, behind))
-    found = [own for own in _of_stages(context, ("groups",)) if own.certainty != "open"]
+    findings = [finding for finding in _of_stages(context, ("groups",)) if finding.certainty != "open"]
     words = ""
-    if found:
-        where = found[0].text.removeprefix(f"{found[0].model}: ").partition(" (")[0]
-        words = f"{where}, about {100 * abs(found[0].effect.value):.0f} points fewer are found"
+    if findings:
+        where = findings[0].text.removeprefix(f"{findings[0].model}: ").partition(" (")[0]
+        words = f"{where}, about {100 * abs(findings[0].effect.value):.0f} points fewer are found"
     folded = _stored(context, "groups")
     detail = [Folded("The misses behind each dot", tuple(behind))] if behind else []
     detail += [Folded("How the weakest groups were searched", tuple(folded))] if folded else []
@@ -152,7 +152,7 @@ def groups(context: ReportContext) -> Section | None:
         about="Dashed: all queries. Coloured: below or above that with the whole interval, made wider for the number "
         "of groups; grey: may not differ.",
     )  # fmt: skip
-    title, certainty, reason = _claim(found, "No group was shown to differ from the rest", words)
+    title, certainty, reason = _claim(findings, "No group was shown to differ from the rest", words)
     return Section(title, (*((chart,) if rows else ()), *detail), "", certainty, reason, "groups")
 
 
@@ -161,7 +161,7 @@ def _compared(context: ReportContext) -> list[str]:
     names = context.ordered
     if len(names) <= _MOST_COLUMNS:
         return names
-    return [context.best(own) for own in context.inputs.by_dataset().values()][:_MOST_COLUMNS]
+    return [context.best(runs) for runs in context.inputs.by_dataset().values()][:_MOST_COLUMNS]
 
 
 def _group_rows(context: ReportContext, names: Sequence[str], behind: list[EvidenceList]) -> Iterator[Multiple]:
@@ -169,23 +169,25 @@ def _group_rows(context: ReportContext, names: Sequence[str], behind: list[Evide
     of each."""
     page = PageQueries.of_page(context)
     columns = {column: context.grouped(column) for column in context.columns()}
-    kept = {column: grouped for column, grouped in columns.items() if any(len(own) > 1 for own in grouped.values())}
-    number = max(1, sum(len({group for own in grouped.values() for group in own}) for grouped in kept.values()))
+    kept = {
+        column: grouped for column, grouped in columns.items() if any(len(groups) > 1 for groups in grouped.values())
+    }
+    number = max(1, sum(len({group for groups in grouped.values() for group in groups}) for grouped in kept.values()))
     wider = NormalDist().inv_cdf(1 - 0.025 / number) / NormalDist().inv_cdf(0.975)
     room = _MOST_ROWS
     for column, grouped in kept.items():
-        found = list(dict.fromkeys(group for name in names for group in grouped.get(name, {})))
-        if len(found) > room:
+        groups = list(dict.fromkeys(group for name in names for group in grouped.get(name, {})))
+        if len(groups) > room:
             continue
-        room -= len(found)
+        room -= len(groups)
 
         def height(group: str, grouped: Mapping[str, Mapping[str, MetricValues]] = grouped) -> float:
             return next(grouped[name][group].mean for name in names if group in grouped.get(name, {}))
 
-        if any(re.fullmatch(r"[\d.]+ to [\d.]+", group) for group in found):  # bins keep their order
-            order = sorted(found, key=lambda text: float(text.split()[0]) if text[:1].isdigit() else 1e99)
+        if any(re.fullmatch(r"[\d.]+ to [\d.]+", group) for group in groups):  # bins keep their order
+            order = sorted(groups, key=lambda text: float(text.split()[0]) if text[:1].isdigit() else 1e99)
         else:
-            order = sorted(found, key=height)
+            order = sorted(groups, key=height)
         for group in order:
             cells: list[Interval | None] = []
             for name in names:
@@ -228,7 +230,7 @@ def reading(context: ReportContext) -> Section | None:
     titles = {"probes": "What each change was, and how often it can be made", "robustness": "Every change in detail"}
     if not parts and not folded:
         return None
-    found = [own for own in _of_stages(context, stages) if own.certainty != "open"]
+    findings = [finding for finding in _of_stages(context, stages) if finding.certainty != "open"]
     costs = [row for row in context.costs() if row.figure.low > 0]
     otherwise = "Nothing was shown to go unread"
     if costs:
@@ -237,7 +239,7 @@ def reading(context: ReportContext) -> Section | None:
         otherwise = f"With {costs[0].name}{where}, {points} points fewer are found"
         free = [row.name for row in context.costs() if row.figure.low <= 0]
         otherwise += f"; with {free[-1]}, none fewer that can be told" if free else ""
-    title, certainty, reason = _claim(found, otherwise)
+    title, certainty, reason = _claim(findings, otherwise)
     more = (Folded(titles.get(stage) or _summaries()[stage], tuple(inside)) for stage, inside in folded)
     return Section(title, (*parts, *more), "", certainty, reason, "reading")
 
@@ -246,13 +248,13 @@ def labels(context: ReportContext) -> Section | None:
     """What may be said about the labels, and what a person should look at."""
     stages = stages_that_answer("labels")
     folded = [Folded(_summaries()[stage], tuple(part)) for stage in stages if (part := _stored(context, stage))]
-    found = _of_stages(context, stages)
+    findings = _of_stages(context, stages)
     if not folded:
         return None
-    title, certainty, reason = _claim(found, "No label was shown to be wrong")
-    said = [re.sub(rf"(?i){re.escape(title)}: (\w)", lambda match: match[1].upper(), own, count=1)  # it is above
-            for own in map(context.said, found[:4])]  # fmt: skip
-    return Section(title, (*([Text.of(*said)] if found else []), *folded), "", certainty, reason, "labels")
+    title, certainty, reason = _claim(findings, "No label was shown to be wrong")
+    said = [re.sub(rf"(?i){re.escape(title)}: (\w)", lambda match: match[1].upper(), sentence, count=1)  # it is above
+            for sentence in map(context.said, findings[:4])]  # fmt: skip
+    return Section(title, (*([Text.of(*said)] if findings else []), *folded), "", certainty, reason, "labels")
 
 
 def better(context: ReportContext) -> Section | None:
@@ -274,10 +276,10 @@ def better(context: ReportContext) -> Section | None:
     header = ("dataset", "A", "B", "A − B", "p", "A better : B better")
     note = f"{metric}, in points, over the same queries; p of a paired permutation test over images, corrected (Holm)."
     table = Table(header, rows, "lllrrr", notes=(note,), names=1)
-    found = _of_stages(context, ("comparison",))
+    findings = _of_stages(context, ("comparison",))
     several = len(context.comparisons) > 1
-    words = context.said(found[0]).rstrip(".") if found and several else ""
-    title, certainty, reason = _claim(found, "Which is better is open", words)
+    words = context.said(findings[0]).rstrip(".") if findings and several else ""
+    title, certainty, reason = _claim(findings, "Which is better is open", words)
     return Section(title, (table,), "", certainty, reason, "better")
 
 
@@ -309,14 +311,15 @@ def numbers(context: ReportContext) -> Section:
     for stage in dict.fromkeys(result.stage for result in context.inputs.results):
         if stage not in placed and (inside := _stored(context, stage)):
             parts.append(Folded(_summaries().get(stage, stage), tuple(inside)))
-    sensitivity = [part for own in context.inputs.sensitivities for section in own.sections() for part in (
-        *([Text((section.title,))] if len(context.inputs.sensitivities) > 1 else []), *section.parts)]  # fmt: skip
+    calibrations = context.inputs.sensitivities
+    sensitivity = [part for calibrated in calibrations for section in calibrated.sections() for part in (
+        *([Text((section.title,))] if len(calibrations) > 1 else []), *section.parts)]  # fmt: skip
     sensitivity_title = "What this audit could have noticed"
     parts += [Folded(sensitivity_title, tuple(sensitivity), target="sensitivity")] if sensitivity else []
     if context.findings:
-        found = [(context.said(own), own.certainty, own.reason) for own in context.findings]
-        parts.append(Folded(f"Everything that was found: {format_count(len(found), 'sentence')}",
-                            (Table(("sentence", "how sure", "why"), found),)))  # fmt: skip
+        sentences = [(context.said(finding), finding.certainty, finding.reason) for finding in context.findings]
+        parts.append(Folded(f"Everything that was found: {format_count(len(sentences), 'sentence')}",
+                            (Table(("sentence", "how sure", "why"), sentences),)))  # fmt: skip
     return Section("All numbers", (*parts, *_made(context, runs), _words()), target="numbers")
 
 
@@ -363,7 +366,7 @@ def _recalls(runs: Mapping[str, Run], context: ReportContext) -> Iterator[Part]:
                 figures.setdefault((name, split_name(metric)[0], match[1]), {})[int(match[2])] = value_figure(values)
     if len({kind for _, _, kind in figures}) < 2:
         return
-    cutoffs = sorted({k for own in figures.values() for k in own})
+    cutoffs = sorted({k for by_cutoff in figures.values() for k in by_cutoff})
     ordered = sorted(figures, key=lambda key: (list(runs).index(key[0]), key[1] != "t2i", key[1:]))
     rows = [
         (context.short(name), f"{DIRECTION_LABELS.get(direction, direction)}: {kind}",
@@ -380,13 +383,13 @@ def _gallery(context: ReportContext, runs: Mapping[str, Run]) -> Iterator[Part]:
     asked = context.direction
     rankings = {name: run.rankings[asked] for name, run in runs.items() if asked in run.rankings}
     firsts = {name: first_relevant(ranking) for name, ranking in rankings.items()}
-    ranks = {name: found[best >= 0] for name, (best, found) in firsts.items() if (best >= 0).any()}
+    ranks = {name: rank[best >= 0] for name, (best, rank) in firsts.items() if (best >= 0).any()}
     charts: list[Chart] = []
     cutoffs = [k for k in _CUTOFFS if any(k <= len(ranking.item_ids) for ranking in rankings.values())]
     if len(cutoffs) > 1:
         lines = (
-            Series(context.short(name), tuple(Figure.percent(hit_rate(own, k)) for k in cutoffs))
-            for name, own in ranks.items()
+            Series(context.short(name), tuple(Figure.percent(hit_rate(of_run, k)) for k in cutoffs))
+            for name, of_run in ranks.items()
         )
         charts.append(Lines(
             title=f"Hit@k, {context.direction}", across=tuple(map(float, cutoffs)), series=tuple(lines), axis="k",
@@ -412,15 +415,17 @@ def _gallery(context: ReportContext, runs: Mapping[str, Run]) -> Iterator[Part]:
 
 def hit_rate(ranks: Sequence[int] | Array, k: int) -> float:
     """The share of ranks from 1 to k; a rank of −1 (not listed) is none."""
-    own = np.asarray(ranks)
-    return float(((own >= 1) & (own <= k)).mean())
+    listed = np.asarray(ranks)
+    return float(((listed >= 1) & (listed <= k)).mean())
 
 
 def _made(context: ReportContext, runs: Mapping[str, Run]) -> Iterator[Part]:
     """What every run was made from, and the commands that repeat it."""
     facts = {name: run_facts(run) for name, run in runs.items()}
-    labels_of = dict.fromkeys(label for own in facts.values() for label in own)
-    rows: list[tuple[Cell, ...]] = [(label, *(own.get(label, "–") for own in facts.values())) for label in labels_of]
+    labels_of = dict.fromkeys(label for of_run in facts.values() for label in of_run)
+    rows: list[tuple[Cell, ...]] = [
+        (label, *(of_run.get(label, "–") for of_run in facts.values())) for label in labels_of
+    ]
     inputs = context.inputs
     commands = dict.fromkeys([
         *(f"crosslens run {folder}/recipe.toml" for name, folder in inputs.sources.items() if inputs.runs[name].recipe),

@@ -43,10 +43,10 @@ def certainty_html(certainty: str, reason: str) -> str:
 def answers_html(part: Answers) -> str:
     """A line per question."""
     rows = ""
-    for own in part.answers:
-        link = f' <a href="{escape(own.address)}">{escape(own.link)}</a>' if own.address else ""
-        sure = certainty_html(own.certainty, own.reason)
-        rows += f"<div><dt>{escape(own.question)}</dt><dd>{escape(own.text)}{link}</dd><dd>{sure}</dd></div>"
+    for answer in part.answers:
+        link = f' <a href="{escape(answer.address)}">{escape(answer.link)}</a>' if answer.address else ""
+        sure = certainty_html(answer.certainty, answer.reason)
+        rows += f"<div><dt>{escape(answer.question)}</dt><dd>{escape(answer.text)}{link}</dd><dd>{sure}</dd></div>"
     return f'<dl class="answers">{rows}</dl>'
 
 
@@ -91,12 +91,11 @@ def _card(card: QueryCard, picture: Picture, *, large: bool) -> str:
     asked = f'<q dir="auto">{escape(card.asked)}</q>' if card.asked else ""
     asked = f'<a href="{escape(card.address)}">{asked or escape(card.query)}</a>' if card.address else asked
     figures = ""
-    for own in card.pictures:
-        sign = {"right": "✓ ", "wrong": "✗ ", "": ""}[own.mark]
-        captions = "".join(f'<figcaption dir="auto">{escape(line)}</figcaption>' for line in own.lines)
-        figures += (
-            f'<figure><span class="tag {own.mark}">{sign}{escape(own.title)}</span>{picture(own)}{captions}</figure>'
-        )
+    for drawn in card.pictures:
+        sign = {"right": "✓ ", "wrong": "✗ ", "": ""}[drawn.mark]
+        captions = "".join(f'<figcaption dir="auto">{escape(line)}</figcaption>' for line in drawn.lines)
+        tag = f'<span class="tag {drawn.mark}">{sign}{escape(drawn.title)}</span>'
+        figures += f"<figure>{tag}{picture(drawn)}{captions}</figure>"
     lines = "".join(f"<p>{escape(line)}</p>" for line in card.lines)
     facts = f'<p class="facts">{escape(" · ".join(card.facts))}</p>' if card.facts else ""
     place = "" if large else f' id="{escape(card_target(card.query))}"'

@@ -55,9 +55,9 @@ def draw(chart: Chart) -> ChartDrawing:
 def _bars(chart: Bars) -> ChartDrawing:
     width, labels, bar, gap = 480.0, 140.0, 13.0, 9.0
     drawing = ChartDrawing(chart.title, chart.about or f"{len(chart.groups)} bars, longer is more.", width)
-    figures = [figure for own in chart.series for figure in own.figures]
+    figures = [figure for series in chart.series for figure in series.figures]
     marks = ticks(*(chart.limits or range_of(figures, 0.0)))
-    top = 4 + drawing.legend([own.name for own in chart.series], labels, 4)
+    top = 4 + drawing.legend([series.name for series in chart.series], labels, 4)
     row = bar * len(chart.series) + gap
     bottom = top + row * len(chart.groups)
     drawing.height = bottom + (40 if chart.axis else 24)
@@ -74,13 +74,13 @@ def _bars(chart: Bars) -> ChartDrawing:
     for index, group in enumerate(chart.groups):
         above = top + row * index + gap / 2
         drawing.text(labels - 8, above + bar * len(chart.series) / 2 + 4, group, "end", labels - 12)
-        for order, own in enumerate(chart.series):
-            figure, high = own.figures[index], above + bar * order
+        for order, series in enumerate(chart.series):
+            figure, high = series.figures[index], above + bar * order
             if not figure.known or figure.value is None:
                 continue
             start, end = sorted((across(0.0), across(figure.value)))
-            drawing.add(f'<g class="{series_class(order, own.name)}">')
-            drawing.rectangle(start, high, end - start, bar - 2, "bar", f"{group}, {own.name}: {figure}")
+            drawing.add(f'<g class="{series_class(order, series.name)}">')
+            drawing.rectangle(start, high, end - start, bar - 2, "bar", f"{group}, {series.name}: {figure}")
             drawing.add("</g>")
             if figure.bounded:
                 drawing.interval(across(figure.low), across(figure.high), high + bar / 2 - 1)
@@ -130,9 +130,9 @@ def _lines(chart: Lines) -> ChartDrawing:
     near = not chart.across or 2 * min(chart.across) <= max(chart.across)  # others have an axis of their own
     zero = [0.0] if near else []
     columns = powers(chart.across) if chart.logarithmic else ticks(*finite_range([*zero, *chart.across]))
-    figures = [figure for own in chart.series for figure in own.figures]
+    figures = [figure for series in chart.series for figure in series.figures]
     rows = ticks(*(chart.limits or range_of(figures)))
-    above = drawing.legend([own.name for own in chart.series], Plane.left, 4)
+    above = drawing.legend([series.name for series in chart.series], Plane.left, 4)
     plane = Plane(drawing, columns, rows, above=above, logarithmic=chart.logarithmic)
     if chart.band is not None:
         start, end, words = chart.band
@@ -140,9 +140,9 @@ def _lines(chart: Lines) -> ChartDrawing:
         drawing.rectangle(x1, top, x2 - x1, bottom - top, "zone", words)
     unit = figures[0] if figures else Figure(None)
     plane.axes(chart.axis, lambda value: tick_text(unit, value))
-    for order, own in enumerate(chart.series):
-        drawing.add(f'<g class="{series_class(order, own.name)}">')
-        _line(plane, chart, own)
+    for order, series in enumerate(chart.series):
+        drawing.add(f'<g class="{series_class(order, series.name)}">')
+        _line(plane, chart, series)
         drawing.add("</g>")
     if chart.marked is not None and (value := chart.series[0].figures[chart.marked].value) is not None:
         x, y = plane.position(chart.across[chart.marked], value)
@@ -241,7 +241,7 @@ def _panels(
     wide: float,
 ) -> ChartDrawing:
     """Rows of dots with their intervals, a panel per column, all on one scale."""
-    cells = [cell for _, _, own in rows for cell in own if cell is not None]
+    cells = [cell for _, _, row_cells in rows for cell in row_cells if cell is not None]
     known = [Figure(value) for value in references if value is not None]
     marks = ticks(*(limits or range_of([*(cell.figure for cell in cells), *known])))
     labels, number, high = 14 + max(60.0, widest([name for _, name, _ in rows], 190.0)), 110.0, 20.0
@@ -266,12 +266,12 @@ def _panels(
             drawing.line(across(column, reference), head, across(column, reference), bottom, "reference")
     drawing.text(labels + wide / 2, bottom + 30, axis, "soft middle")
     y, before = head, ""
-    for group, name, own in rows:
+    for group, name, row_cells in rows:
         if group != before:
             drawing.text(8, y + 15, group, "soft", labels - 16)
             y, before = y + high, group
         drawing.text(labels - 8, y + high / 2 + 4, name, "end", labels - 12)
-        for column, cell in enumerate(own):
+        for column, cell in enumerate(row_cells):
             if cell is None or cell.figure.value is None or not cell.figure.known:
                 continue
             figure, middle = cell.figure, y + high / 2

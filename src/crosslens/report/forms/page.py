@@ -178,11 +178,11 @@ def _with_pictures(part: Cards | Composed, drawn: Drawn) -> str:
     if isinstance(part, QueryCards):
         return query_cards_html(part, lambda card: picture_html(card, _picture(part.files, card.image, drawn)))
     if isinstance(part, Beside):
-        columns = ("".join(part_html(own, drawn) for own in column) for column in part.columns)
+        columns = ("".join(part_html(inner, drawn) for inner in column) for column in part.columns)
         kind = "beside even" if part.even else "beside"
         return f'<div class="{kind}">{"".join(f"<div>{column}</div>" for column in columns)}</div>'
     if isinstance(part, Folded):
-        inside = "".join(part_html(own, drawn) for own in part.parts)
+        inside = "".join(part_html(inner, drawn) for inner in part.parts)
         about = f" <small>{escape(part.about)}</small>" if part.about else ""
         kind = "fold paper" if part.paper else "fold"
         place = f' id="{escape(part.target)}"' if part.target else ""
@@ -192,7 +192,7 @@ def _with_pictures(part: Cards | Composed, drawn: Drawn) -> str:
             f"<div{place}>{inside}</div></details>"
         )
     if isinstance(part, Composed):
-        return "".join(part_html(own, drawn) for own in part.plain)
+        return "".join(part_html(inner, drawn) for inner in part.plain)
     keys = (part.pictures.get(card.image or "", card.image or "") for card in part.cards)
     listed = "".join(_card(card, drawn.get(key)) for card, key in zip(part.cards, keys, strict=True))
     head = f"<h4>{escape(part.title)}</h4>" if part.title else ""
@@ -300,7 +300,9 @@ def pictured(parts: Iterable[Part]) -> Iterator[tuple[str, bool]]:
     for part in parts:
         if isinstance(part, Cards | QueryCards):
             files = part.pictures if isinstance(part, Cards) else part.files
-            cards = part.cards if isinstance(part, Cards) else [own for card in part.cards for own in card.pictures]
+            cards = (
+                part.cards if isinstance(part, Cards) else [picture for card in part.cards for picture in card.pictures]
+            )
             yield from ((files[card.image], part.large) for card in cards if card.image and card.image in files)
         elif isinstance(part, PairedBars):
             for row in part.rows:
