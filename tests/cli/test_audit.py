@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -170,7 +171,8 @@ def test_a_run_alone(call: Call, here: Path) -> None:
     outcome = call("audit", "--run", "model.run", "--qrels", "qrels.txt", "-o", "out")
     assert outcome.code == 0, outcome.err
     assert "50.0  [3.6, 96.4]" in outcome.out
-    assert "Nothing stands out: no test of this audit found a fault." in outcome.out
+    assert "Nothing was tested for faults: that needs a dataset: none is given." in outcome.out
+    assert "Nothing stands out" not in outcome.out
     assert "explain: left out, needs a dataset: none is given" in outcome.err
     assert (here / "out" / "report.html").exists()
 
@@ -256,12 +258,17 @@ def content(folder: Path) -> dict[str, Any]:
     return {file.name: json.loads(file.read_text())["payload"] for file in files}
 
 
+def page_of(folder: Path) -> str:
+    """The report, without the minute in which its runs were written."""
+    return re.sub(r"\d{4}-\d\d-\d\d \d\d:\d\d UTC", "", (folder / "report.html").read_text())
+
+
 @pytest.mark.slow
 def test_killed_at_any_moment_it_goes_on_and_ends_with_the_same_result(here: Path) -> None:
     whole = start(here, "OUT")
     errors = whole.communicate()[1]
     assert whole.returncode == 0, errors.decode()
-    expected, page = content(here / "OUT"), (here / "OUT" / "report.html").read_bytes()
+    expected, page = content(here / "OUT"), page_of(here / "OUT")
     (here / "OUT").rename(here / "whole")
     killed = 0
     for moment in ("header.json", "runs/*", "results/soundness-*.json", "robustness/*", "results/curve.json"):
@@ -277,7 +284,7 @@ def test_killed_at_any_moment_it_goes_on_and_ends_with_the_same_result(here: Pat
     assert last.returncode == 0, errors.decode()
     assert killed >= 3, "it was hardly interrupted"
     assert content(here / "OUT") == expected
-    assert (here / "OUT" / "report.html").read_bytes() == page
+    assert page_of(here / "OUT") == page
     assert not list((here / "OUT").rglob("*crosslens-partial/new*")), "nothing half-made is left"
 
 

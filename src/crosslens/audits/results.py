@@ -243,9 +243,17 @@ class Audit(Presented):
         for number, finding in enumerate(self.findings[:10], 1):
             more = f" The same on {', '.join(finding.also)}." if finding.also else ""
             rows.append((f"{number:>2}.", f"{finding.text}{more} ({finding.certainty})"))
-        facts = FactList(tuple(rows)) if rows else Text.of("Nothing stands out: no test of this audit found a fault.")
+        facts = FactList(tuple(rows)) if rows else Text.of(self._nothing_stands_out)
         headline = (Table(("run", *metrics), figures),) if metrics else ()
         yield Section("", (*headline, facts, Text.of(f"Report: {self.report}")))
+
+    @property
+    def _nothing_stands_out(self) -> str:
+        """What an audit without findings shows: little where hardly anything could be tested, or nothing."""
+        if any(result.observations for result in self.results):
+            return "Nothing stands out: no test of this audit found a fault."
+        reason = next((entry.reason for entry in self.skipped), "")
+        return f"Nothing was tested for faults{f': that {reason}' if reason else ''}."
 
     def as_dict(self) -> dict[str, Any]:
         return {

@@ -240,7 +240,7 @@ def _review_table(
     "{count} of images {show} one and the same picture{excused}.",
     accuses=True, stage="label-quality", strengths=(0.01, 0.03, 0.1),
     strength_words="{:.0%} of the pictures under a second id",
-    causes=("same-caption",),
+    causes=("same-caption", "ties"),
 )  # fmt: skip
 def plant_same_image(subject: Subject, strength: float, stream: np.random.Generator) -> Planted:
     """Pictures that other images get instead of their own: file and vector."""

@@ -66,7 +66,7 @@ def _register(name: str, plural: str, without: Callable[[str], str], states: Cal
     plant.__doc__ = f"A model that does not read {plural} of a share of texts."
     finding_kind(
         name, _UNREAD, stage="probes", strengths=_STRENGTHS,
-        strength_words=f"{plural} of {{:.0%}} of the texts not read",
+        strength_words=f"{plural} of {{:.0%}} of the texts not read", causes=("group",),
     )(plant)  # fmt: skip
 
 
