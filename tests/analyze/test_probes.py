@@ -134,7 +134,6 @@ def test_what_goes_unnoticed_is_listed_with_its_texts() -> None:
         assert texts[false.query] == false.text != false.edited
         assert sorted(re.findall(r"\w+", false.text.lower())) == sorted(re.findall(r"\w+", false.edited.lower()))
     (listed,) = (part for part in order.details if isinstance(part, EvidenceList))
-    assert order.addresses == ("", f"#{listed.target}")
     assert [query for query, _ in listed.entries] == [false.query for false in result.unnoticed]
     targets = [part.target for row in chart.rows for part in row.details if isinstance(part, EvidenceList)]
     assert len(set(targets)) == len(targets)

@@ -294,7 +294,6 @@ def test_bars_say_how_often_of_how_many_is_confused(overview: Overview) -> None:
     assert bar.pictures == (behind["ground_truth"], behind["retrieved"])
     (listed,) = bar.details
     assert isinstance(listed, EvidenceList)
-    assert bar.addresses[0] == f"#{listed.target}"
     assert [query for query, _ in listed.entries] == [behind["query"]]
     seldom = confusion_bars(replace(overview, query_confusions=pl.DataFrame([{**confused, "count": 3}])))
     assert seldom is not None

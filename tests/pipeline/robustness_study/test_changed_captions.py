@@ -71,7 +71,6 @@ def test_captions_are_counted_by_what_became_of_them(study: Robustness) -> None:
     assert isinstance(gained, EvidenceList)
     assert [query for query, _ in lost.entries] == ["c5", "c1", "c2"]
     assert [query for query, _ in gained.entries] == ["c3"]
-    assert bar.addresses == ("", f"#{lost.target}", f"#{gained.target}", "")
 
 
 def test_what_a_change_costs_leads_to_the_captions_that_it_loses(study: Robustness) -> None:
