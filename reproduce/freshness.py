@@ -22,6 +22,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
+from itertools import islice, product
 from pathlib import Path
 from types import CodeType, FrameType
 from typing import Any
@@ -52,6 +53,8 @@ COMPREHENDED = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 UNWRITTEN = ("ctx", "kind", "type_comment", "type_params", "returns", "annotation")
 PRESENTED = ("fix", "help", "metavar", "phrase", "progress")
 """Arguments by name that are for people who look on."""
+TRIES = 256
+"""Ways to undo renamings that are tried on a definition."""
 TELLING = 20
 """Tokens of a definition that can be told from all others by its code alone."""
 
@@ -488,18 +491,16 @@ def changed(kept: Mapping[str, str]) -> list[str]:
                 stored[module, name] = hashed, fields
     today = {place: place if is_defined(place) else moved(place, hashed, stored)
              for place, (hashed, _) in stored.items()}  # fmt: skip
-    renamed: dict[str, str] = {}
+    renamed: dict[str, set[str]] = defaultdict(set)  # two definitions may have renamed different names to the same one
     for before, now in today.items():
         if now is not None:
             fields, own = stored[before][1], part_of(now).fields
             lost, new = [name for name in fields if name not in own], [name for name in own if name not in fields]
-            renamed |= dict(zip(new, lost, strict=True)) if len(lost) == len(new) else {}
-            renamed |= {now[1]: before[1], now[1].rpartition(".")[2]: before[1].rpartition(".")[2]}
-    other = {
-        place
-        for place, now in today.items()
-        if now is None or (stored[place][0] != hash_of(now) and stored[place][0] != part_of(now).hashed(renamed))
-    }
+            pairs = list(zip(new, lost, strict=True)) if len(lost) == len(new) else []
+            for name, earlier in [*pairs, (now[1], before[1])]:
+                renamed[name].add(earlier)
+            renamed[now[1].rpartition(".")[2]].add(before[1].rpartition(".")[2])
+    other = {place for place, now in today.items() if now is None or not is_same(now, stored[place][0], renamed)}
     # a function that has moved may name a constant that is called the same there
     hashes = {name: {hashed for (_, same), (hashed, _) in stored.items() if same == name} for _, name in stored}
     named = {place for now in today.values() if now for place in part_of(now).references if is_constant(place)}
@@ -507,6 +508,15 @@ def changed(kept: Mapping[str, str]) -> list[str]:
         place for place in named - set(today.values()) if place[1] in hashes and hash_of(place) not in hashes[place[1]]
     }
     return sorted([*map(".".join, other), *(file for file, own in file_hashes(files).items() if own != files[file])])
+
+
+def is_same(now: Place, hashed: str, renamed: Mapping[str, Iterable[str]]) -> bool:
+    """Whether a definition is what it was, but for names that were renamed."""
+    part = part_of(now)
+    names = sorted({text for kind, text in part.tokens if kind == "name" and text in renamed})
+    earlier = product(*(sorted(renamed[name]) for name in names))
+    tries = (dict(zip(names, before, strict=True)) for before in islice(earlier, TRIES))
+    return hash_of(now) == hashed or any(part.hashed(renaming) == hashed for renaming in tries)
 
 
 def moved(place: Place, hashed: str, stored: Iterable[Place]) -> Place | None:

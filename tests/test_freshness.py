@@ -137,6 +137,12 @@ def test_another_meaning_makes_a_figure_stale(
         [("rows: list[int], extra: int", "rows: object, extra: float")],
         [('ValueError("no rows")', 'TypeError("there are no rows")')],
         [("doubled", "twice"), ("2 * row for row", "2 * number for number")],
+        [
+            ("rows: list[int]) -> str", "number: list[int]) -> str"),
+            ("counted(rows, extra=1)", "counted(number, number=1)"),
+            ("extra: int", "number: int"),
+            ("+ extra", "+ number"),
+        ],  # two arguments get the same name
         [("from crosslens.limits", "import math\n\nfrom crosslens.limits")],
         [("FEWEST", "LEAST")],
         [('"crosslens.limits"', '"crosslens.rules.limits"')],
