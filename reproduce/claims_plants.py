@@ -185,6 +185,15 @@ def shift_middle(world: World, strength: float, random: Random) -> Defect:
     return Defect(replace(world, images=images), _shifted(world, rows))
 
 
+@planting("rows in random order", "misaligned", (0.1, 0.3), "grammar flickr-hashing scenes-v0-tiny")
+def rows_in_random_order(world: World, strength: float, random: Random) -> Defect:
+    """This share of the images, from anywhere, have changed places."""
+    rows = np.sort(random.choice(len(world.images), round(strength * len(world.images)), replace=False))
+    images = world.images.copy()
+    images[rows] = images[random.permutation(rows)]
+    return Defect(replace(world, images=images), _shifted(world, rows))
+
+
 @planting("captions shifted by one", "misaligned", (1,), "grammar flickr-hashing scenes-v0-good")
 def shift_captions(world: World, strength: int, random: Random) -> Defect:
     """Every caption has the vector of the caption before."""

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import lru_cache
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -185,6 +186,49 @@ def test_shifted_images_are_located(rows: Array, start: int, stop: int, share: f
 def test_shifted_captions_concern_those_that_change_their_image(by: int, share: float) -> None:
     seen = said(moved(usual(), captions=rolled(1000, 0, 1000, by)))["misaligned"]
     assert seen.effect.value == pytest.approx(share, abs=0.03)
+
+
+def exchanged(share: float, seed: int, *, in_pairs: bool) -> Array:
+    """Rows of which a share stand in a random order among themselves, or are exchanged two by two."""
+    stream, rows = random_stream(seed, "exchanged"), np.arange(200)
+    part = stream.permutation(200)[: round(200 * share)]
+    rows[part] = np.roll(part.reshape(-1, 2), 1, axis=1).ravel() if in_pairs else stream.permutation(part)
+    return rows
+
+
+@pytest.mark.parametrize(
+    ("share", "in_pairs", "options"),
+    [
+        (0.1, True, {}), (0.3, True, {"captions": 1}), (0.3, False, {"noise": 1.2}),
+        (0.3, False, {"twins": 1.0, "noise": 0.8}), (0.6, False, {}),
+    ],
+)  # fmt: skip
+def test_exchanged_images_are_located(share: float, in_pairs: bool, options: dict[str, Any]) -> None:
+    for seed in range(2):
+        rows = exchanged(share, seed, in_pairs=in_pairs)
+        seen = said(moved(world(seed, **options), images=rows))["misaligned"]
+        assert seen.effect.value == pytest.approx(np.mean(rows != np.arange(200)), rel=0.25)
+        assert seen.effect.high is not None
+        assert seen.effect.low == seen.effect.value <= seen.effect.high
+        images = [int(ids["query"].split("#")[0].split()[1]) for ids in seen.evidence]
+        assert np.mean(rows[images] != images) > 0.9
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("options", [
+    *CLEAN, *({"dimensions": number, "noise": number / 3} for number in (1, 2, 3)), {"noise": 1.5},
+    {"dimensions": 4, "noise": 1.5, "captions": 1, "images": 800}, {"twins": 1.0, "noise": 1.5, "blocks": True},
+], ids=str)  # fmt: skip
+def test_what_a_model_cannot_place_is_not_called_exchanged(options: dict[str, Any]) -> None:
+    assert not [seed for seed in range(8) if "misaligned" in said(world(seed, **options))]
+
+
+@pytest.mark.parametrize("items", [1, 2, 5])
+def test_the_chance_of_so_many_different_draws_is_counted(items: int) -> None:
+    draws = [len(set(draw)) for draw in product(range(items), repeat=items)]
+    for different in range(1, items + 1):
+        counted = np.mean([seen >= different for seen in draws])
+        assert order._so_many_different(different, items) == pytest.approx(counted)
 
 
 def test_a_random_order_is_chance() -> None:

@@ -9,6 +9,7 @@ import polars as pl
 import pytest
 
 from crosslens.core.errors import UnknownNameError, UsageError
+from crosslens.pipeline import over_same_queries
 from crosslens.pipeline.grouping.groups import group_metrics
 from crosslens.pipeline.grouping.side_by_side import WHOLE, side_by_side
 from crosslens.values.run import Run
@@ -92,6 +93,34 @@ def test_groups_in_an_order_of_ones_own(run: Run) -> None:
     assert [line.split()[0] for line in table.text().splitlines()[2:5]] == ["cat", "dog", WHOLE]
     turned = table.in_order(["dog", "zebra"])
     assert [line.split()[0] for line in turned.text().splitlines()[2:5]] == ["dog", "cat", WHOLE]
+
+
+def test_galleries_are_shown_over_the_queries_that_all_have(run: Run) -> None:
+    """The larger gallery has the captions in another order, one of them with another text, and lacks another."""
+    metric, order = "t2i/Hit@1", [7, 2, 5, 0, 3, 6, 1]
+    first = replace(run, name="small", columns={
+        "t2i": run.columns["t2i"].with_columns(pl.Series("text", [f"caption {row}" for row in range(8)]))
+    })  # fmt: skip
+    texts = first.columns["t2i"][order].with_columns(
+        pl.when(pl.col("text") == "caption 5").then(pl.lit("a word added")).otherwise(pl.col("text")).alias("text")
+    )
+    of = run[metric]
+    hits = np.array([0.0, 0, 1, 1, 0, 0, 1])
+    values = replace(
+        of, query_ids=tuple(of.query_ids[row] for row in order), values=hits, clusters=of.clusters[order]
+    )  # fmt: skip
+    second = replace(run, name="large", values={metric: values}, columns={"t2i": texts})
+    restricted = over_same_queries({"small": first, "large": second}, metric)
+    both = [row for row in range(8) if row in order and row != 5]
+    assert [one[metric].query_ids for one in restricted.values()] == [tuple(of.query_ids[row] for row in both)] * 2
+    assert restricted["small"][metric].values.tolist() == [of.values[row] for row in both]
+    assert restricted["large"][metric].values.tolist() == [hits[order.index(row)] for row in both]
+    grouped = side_by_side(list(restricted.values()), metric, column="category").values[metric]["large"]
+    categories = [first.columns["t2i"]["category"][row] for row in both]
+    for group in ("cat", "dog"):
+        of_group = [hits[order.index(row)] for row, name in zip(both, categories, strict=True) if name == group]
+        assert grouped[group].mean == pytest.approx(np.mean(of_group))
+    assert over_same_queries({"small": first, "other": run}, metric) == {}, "a run without texts"
 
 
 def test_json(run: Run, other: Run) -> None:

@@ -37,6 +37,7 @@ from crosslens.pipeline.grouping.groups import (
     group_names as group_names,
     groupable_metrics as groupable_metrics,
     over_queries as over_queries,
+    over_same_queries as over_same_queries,
     read_columns as read_columns,
 )
 from crosslens.pipeline.grouping.side_by_side import (

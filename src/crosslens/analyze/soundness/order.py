@@ -30,6 +30,12 @@ _SEARCHED = 60
 _MOST_SCORES = 30_000_000
 _PLACED = 0.9
 _CLEAR = 1e-3
+_MOST_EXCHANGED = 0.8
+"""Of the images; where more have moved, the whole ranking is at chance level."""
+_LOST = 0.75
+"""Of the captions of an image; by chance a few of them have it among the first ten."""
+_NEARLY_ALL = 0.8
+"""Neighbours in a space of few dimensions name each other: up to three in four are named."""
 _LIKELY = 1.92
 """How far below the best the log-likelihood may be inside a 95 % interval."""
 
@@ -157,7 +163,7 @@ class _Shift(NamedTuple):
     """Rows that are shifted, and how many of the queries that concerns, with the least and the most that is likely."""
 
     p: float = 1.0
-    rows: tuple[int, int] = (0, 1)
+    where: str = ""
     offset: str = "elsewhere"
     fits: str = "is never first"
     shares: tuple[float, float, float] = (0.0, 0.0, 0.0)
@@ -174,29 +180,34 @@ def misaligned(subject: Subject, firsts: Mapping[str, Firsts]) -> Iterator[Obser
     are confused both ways. Where the own image is not even among the first ten, one certain other is first in at most
     one case of ten. What a bet has won in a contiguous part of the rows is a product whose chance to pass x anywhere is
     at most 1/x for each start (Ville 1939); p counts all starts, offsets and stakes.
+
+    Where no offset explains it, rows may stand in any other order, or be exchanged two by two.
     """
     ids = subject.dataset.image_ids
-    shifts = [shift for shift in (_found_elsewhere(subject, firsts), _fits_elsewhere(subject)) if shift is not None]
+    votes = _votes(subject, firsts)
+    shifts = [shift for shift in (_found_elsewhere(subject, votes), _fits_elsewhere(subject)) if shift is not None]
     if len(ids) < 2 * _FEWEST_ROWS or not shifts:
         return
     sure = [shift for shift in shifts if shift.p < _CLEAR]
+    shifts.append(_exchanged(subject, firsts.get(TEXT_TO_IMAGE)))
     best = max(sure, key=lambda shift: shift.shares[0]) if sure else min(shifts, key=lambda shift: shift.p)
     p = min(1.0, len(shifts) * best.p)
     effect = Effect.of("share of captions", *(best.shares if p < 0.05 else (0.0,)))
-    start, stop = best.rows
-    rows = f"in the rows of images {start + 1:,} to {stop:,} ({ids[start]} to {ids[stop - 1]})"
-    words = {
-        "share": Figure.share(*effect[:3]), "where": "in all rows" if stop - start == len(ids) else rows,
-        "offset": best.offset, "fits": best.fits,
-    }  # fmt: skip
+    words = {"share": Figure.share(*effect[:3]), "where": best.where, "offset": best.offset, "fits": best.fits}
     evidence = [{"query": query} for query in best.queries] if p < 0.05 else ()
     yield Observation("misaligned", words, effect, weight=effect.value, p=p, evidence=evidence)
 
 
 def _shift(
-    segment: _Segment, offset: _Offset, starts: float, images: IntArray, ids: Sequence[str], fits: str
+    segment: _Segment,
+    offset: _Offset,
+    starts: float,
+    images: IntArray,
+    queries: Sequence[str],
+    fits: str,
+    ids: Sequence[str],
 ) -> _Shift:
-    """A segment with its p; ``images`` and ``ids`` are those of the queries."""
+    """A segment with its p; ``images`` and ``queries`` are those that ask, ``ids`` those of all images."""
     if segment.stop - segment.start < _FEWEST_ROWS:
         return _Shift()
     concerned, *reach = (
@@ -207,13 +218,66 @@ def _shift(
     p = min(1.0, starts * float(np.exp(-segment.evidence))) if away > right else 1.0
     words = fits.format(away=Figure.share(away), right=Figure.share(right))
     shares = (float(concerned.mean()), float(reach[0].mean()), float(reach[1].mean()))
-    queries = [ids[row] for row in np.flatnonzero(concerned).tolist()]
-    return _Shift(p, (segment.start, segment.stop), offset.words, words, shares, queries)
+    first, last = ids[segment.start], ids[segment.stop - 1]
+    rows = f"in the rows of images {segment.start + 1:,} to {segment.stop:,} ({first} to {last})"
+    where = "in all rows" if segment.stop - segment.start == len(ids) else rows
+    return _Shift(p, where, offset.words, words, shares, [queries[row] for row in np.flatnonzero(concerned).tolist()])
 
 
-def _found_elsewhere(subject: Subject, firsts: Mapping[str, Firsts]) -> _Shift | None:
+def _exchanged(subject: Subject, direction: Firsts | None) -> _Shift:
+    """Rows that stand in an order of their own: each lost image is found by the captions of just one other.
+
+    Lost is an image that is far down for nearly all of its captions. Each names the lost image that comes first for
+    them. Where nearly all name another one, the vectors have changed places. What a model cannot place it confuses at
+    random, both ways or with the same few: p is the chance that as many random names are as many different ones.
+    """
+    ids = subject.dataset.image_ids
+    if direction is None or len(ids) < _SMALLEST_GALLERY:
+        return _Shift()
+    ranking, images = direction.ranking, direction.images
+    asking = direction.answerable & (ranking.known >= _FAR)
+    far = np.bincount(images[asking], ~direction.within(_FAR)[asking], len(ids))
+    is_lost = far >= _LOST * np.maximum(np.bincount(images[asking], minlength=len(ids)), 1)
+    lost = np.flatnonzero(is_lost)
+    if not _FEWEST_ROWS <= len(lost) <= _MOST_EXCHANGED * len(ids):
+        return _Shift()
+    rows = np.flatnonzero(asking & is_lost[images])
+    place = np.full(len(ids) + 1, -1)
+    place[lost] = np.arange(len(lost))
+    of_items = np.array([subject.dataset.image_rows.get(item, -1) for item in ranking.item_ids])
+    top = ranking.top_items[rows, :_FAR]
+    retrieved = place[np.where(top < 0, -1, of_items[top])]
+    votes = np.zeros((len(lost), len(lost)))
+    asked, ranks = np.nonzero(retrieved >= 0)
+    np.add.at(votes, (place[images[rows]][asked], retrieved[asked, ranks]), 1 / (1 + ranks))
+    names = np.where(votes.max(axis=1) > 0, votes.argmax(axis=1), -1)
+    named = np.unique(names[names >= 0])
+    p = _so_many_different(len(named), len(lost)) if len(named) > _NEARLY_ALL * len(lost) else 1.0
+    # An image that none of the others names may be one that the model cannot place.
+    exchanged = rows[np.isin(images[rows], lost[named])]
+    away = direction.retrieved[exchanged] == lost[names[place[images[exchanged]]]]
+    share, most = (float(len(part) / asking.sum()) for part in (exchanged, rows))
+    first = ", ".join(ids[row] for row in lost[named[:3]])
+    return _Shift(
+        p, f"in the rows of {len(named):,} images ({first}, …)", "in another of these rows",
+        f"is first for {Figure.share(float(away.mean()))}, what belongs there for "
+        f"{Figure.share(float(direction.right[exchanged].mean()))}", (share, share, most),
+        [ranking.query_ids[row] for row in exchanged],
+    )  # fmt: skip
+
+
+def _so_many_different(different: int, items: int) -> float:
+    """The chance that as many draws as there are items, with replacement, show so many different ones or more."""
+    new = 1 - np.arange(items + 1) / items
+    chances = np.append(1.0, np.zeros(items))  # of having seen so many
+    for _ in range(items):
+        chances = chances * (1 - new) + np.append(0.0, (chances * new)[:-1])
+    return float(chances[different:].sum())
+
+
+def _found_elsewhere(subject: Subject, votes: _Votes | None) -> _Shift | None:
     """By what comes first."""
-    votes, images = _votes(subject, firsts), len(subject.dataset.image_ids)
+    images = len(subject.dataset.image_ids)
     if votes is None:
         return None
     captions_of = int(np.bincount(votes.images, minlength=1).max())
@@ -225,7 +289,7 @@ def _found_elsewhere(subject: Subject, firsts: Mapping[str, Firsts]) -> _Shift |
         far = offset.far & (images >= _SMALLEST_GALLERY)
         segment = _best_segment(gains, np.where(far, _FAR * offset.away - 1, gains))
         explained = offset.away * np.bincount(votes.images, offset.moved, images)
-        shift = _shift(segment, offset, starts, votes.images, votes.ids, fits)
+        shift = _shift(segment, offset, starts, votes.images, votes.ids, fits, subject.dataset.image_ids)
         shifts.append((float(explained[segment.rows].sum()), shift))
     # What is shifted by an image is shifted for the last of its captions by one caption too: what explains most counts.
     sure = [entry for entry in shifts if entry[1].p < _CLEAR]
@@ -276,7 +340,8 @@ def _fits_elsewhere(subject: Subject) -> _Shift | None:
     peak, *beside = (gains((distance + step) % count)[segment.rows].mean() for step in (0, -2, -1, 1, 2))
     starts = len(_STAKES) * 2.0 * count * count if peak > 2 * max(beside) else np.inf
     fits = "scores higher than what belongs there for {away} (chance: 50 %)"
-    return _shift(segment, offset(distance), starts, owner, [subject.dataset.caption_ids[row] for row in rows], fits)
+    queries = [subject.dataset.caption_ids[row] for row in rows]
+    return _shift(segment, offset(distance), starts, owner, queries, fits, subject.dataset.image_ids)
 
 
 def _votes(subject: Subject, firsts: Mapping[str, Firsts]) -> _Votes | None:

@@ -85,8 +85,8 @@ class DemoResult(Presented):
         head = f"{self.easiest.title}: the share of captions whose picture comes first"
         yield Section(head, (bars, *easiest.charts))
         harder = (
-            f"The same with harder galleries: v0 has {images['v0']} pictures; v1 adds a confusable twin of each, whose "
-            f"captions are queries too; v2 has {images['v2']} pictures."
+            f"The same captions in harder galleries: v0 has {images['v0']} pictures, v1 adds a near-twin of each, and "
+            f"v2 has {images['v2']} pictures."
         )
         (galleries,) = self.galleries.in_order(self.easiest.groups).sections()
         yield Section("", (Text.of(harder), *galleries.parts))
@@ -145,7 +145,9 @@ def demo(
     runs = {version: replace(run, name=version) for version, run in pairs}
     easiest = pipeline.plot(runs["v0"], _COLUMN, METRIC)
     print_note("")
-    return DemoResult(model, runs, easiest, pipeline.side_by_side(list(runs.values()), METRIC, column=_COLUMN), result)
+    same_captions = list(pipeline.over_same_queries(runs, METRIC).values())
+    galleries = pipeline.side_by_side(same_captions, METRIC, column=_COLUMN)
+    return DemoResult(model, runs, easiest, galleries, result)
 
 
 def expected_seconds(images: int) -> float:

@@ -409,6 +409,32 @@ def over_queries(
     )  # fmt: skip
 
 
+def over_same_queries(runs: Mapping[str, Run], metric: str) -> dict[str, Run]:
+    """The runs with this metric alone, over the queries that have the same id and the same text in all of them.
+
+    Figures of different galleries can be compared over these alone. Without two such queries there are no runs.
+    """
+    direction = split_name(metric)[0]
+    rows: dict[str, dict[tuple[str, str], int]] = {}
+    for name, run in runs.items():
+        columns = run.columns.get(direction, pl.DataFrame())
+        if metric not in run.values or "text" not in columns.columns:
+            return {}
+        queries = zip(run[metric].query_ids, columns["text"], strict=True)
+        rows[name] = {query: row for row, query in enumerate(queries)}
+    first = next(iter(rows.values()), {})
+    common = [query for query in first if all(query in others for others in rows.values())]
+    restricted: dict[str, Run] = {}
+    clusters = None
+    for name, run in runs.items() if len(common) > 1 else ():
+        part = np.asarray([rows[name][query] for query in common])
+        clusters = run[metric].clusters[part] if clusters is None else clusters
+        values = over_queries(run[metric], part, clusters, resamples=1000)
+        texts = {direction: run.columns[direction][part]}
+        restricted[name] = replace(run, values={metric: values}, columns=texts, rankings={})
+    return restricted
+
+
 # Comparisons, failures and drops by group
 
 _LONGEST, _ENDING = 18, 8

@@ -18,7 +18,7 @@ from crosslens.comparisons import CAPTION_LENGTH, Comparison, compare, grouping_
 from crosslens.core import CrosslensError, Finding, Interval, Intervals
 from crosslens.explanations import join_words, query_outcomes, ranking_of
 from crosslens.metrics import dataset_name, facts_of, unit_of
-from crosslens.pipeline import over_queries
+from crosslens.pipeline import over_queries, over_same_queries
 from crosslens.report.inputs import ReportInputs
 from crosslens.values import IMAGE_TO_TEXT, TEXT_TO_IMAGE, MetricValues, Run, split_name
 
@@ -147,23 +147,8 @@ class ReportContext:
         if self.shape != "galleries":
             return {}
         metric = self.headline(self.inputs.runs[self.ordered[0]])
-        asked: dict[str, dict[tuple[str, str], int]] = {}
-        for name in self.ordered:
-            run = self.inputs.runs[name]
-            texts = run.columns.get(self.direction, pl.DataFrame())
-            if metric is None or metric not in run.values or "text" not in texts.columns:
-                return {}
-            keys = zip(run[metric].query_ids, texts["text"], strict=True)
-            asked[name] = {key: row for row, key in enumerate(keys)}
-        first = asked[self.ordered[0]]
-        common = [key for key in first if all(key in rows for rows in asked.values())]
-        clusters = None
-        shared = {}
-        for name in self.ordered if len(common) > 1 else ():
-            values, rows = self.inputs.runs[name][metric or ""], [asked[name][key] for key in common]
-            clusters = values.clusters[rows] if clusters is None else clusters
-            shared[name] = over_queries(values, np.asarray(rows), clusters, resamples=1000)
-        return shared
+        runs = {name: self.inputs.runs[name] for name in self.ordered}
+        return {} if metric is None else {name: run[metric] for name, run in over_same_queries(runs, metric).items()}
 
     def headline(self, run: Run) -> str | None:
         """The metric that says most of a run."""
