@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import polars as pl
 import pytest
@@ -77,6 +79,24 @@ def test_a_planted_group_differs_and_others_do_not(correction: str) -> None:
     assert kind.difference == pytest.approx(second[planted].mean() - first[planted].mean())
     assert kind.low <= kind.difference <= kind.high
     assert {group.column for group in paired.groups} == {"kind"}, "texts of one length make no groups"
+
+
+def test_titles_name_groups_in_words() -> None:
+    """The second run finds long captions better, and then all of them."""
+    rng, size = np.random.default_rng(7), 800
+    kinds = ["same"] * size
+    is_long = np.arange(size) % 2 > 0
+    first = rng.random(size) < 0.3
+
+    def title_where(second: np.ndarray) -> str:
+        runs = [hits(name, values, kinds) for name, values in (("a", first), ("b", second))]
+        texts = pl.Series("text", ["one two three" if long else "one" for long in is_long])
+        runs = [replace(run, columns={"t2i": run.columns["t2i"].with_columns(texts)}) for run in runs]
+        titles = [section.title for section in cl.compare(*runs, permutations=400).sections()]
+        return next(title for title in titles if "better" in title and not title.startswith("b is better than"))
+
+    assert title_where(np.where(is_long, True, first)) == "b is better for captions of 3 words."
+    assert title_where(rng.random(size) < 0.9) == "b is better in each of the 2 groups."
 
 
 def test_groups_of_equal_runs_are_never_said_to_differ() -> None:

@@ -114,10 +114,13 @@ class QueryGroup(NamedTuple):
 
     @property
     def where(self) -> str:
-        bounds = re.fullmatch(r"\[([\d.]+), ([\d.]+)([\])])", self.name) if self.column == CAPTION_LENGTH else None
+        pattern = r"\[([\d.]+), ([\d.]+)([\])])|(\d+)"
+        bounds = re.fullmatch(pattern, self.name) if self.column == CAPTION_LENGTH else None
         if bounds is None:
             column = self.column.replace("_", " ")
             return f"{column} {self.name}" if self.name[:1].isdigit() else f"{column} “{self.name}”"
+        if bounds[4]:
+            return f"captions of {format_count(int(bounds[4]), 'word')}"
         low = math.ceil(float(bounds[1]))
         high = math.floor(float(bounds[2])) if bounds[3] == "]" else math.ceil(float(bounds[2])) - 1
         return f"captions of {low} words" if low == high else f"captions of {low} to {high} words"

@@ -107,6 +107,13 @@ class GroupDifference:
     adjusted_p: float
     detectable: float
 
+    @property
+    def where(self) -> str:
+        """The group in a sentence: ``style “sparse”``, ``captions of 7 to 8 words``."""
+        if self.column == CAPTION_LENGTH:
+            return f"captions of {self.group}"
+        return QueryGroup(self.column, self.group, "", False, np.zeros(0, np.int64)).where
+
     def differs(self, level: float) -> bool:
         return self.adjusted_p < 1 - level and (self.low > 0 or self.high < 0)
 

@@ -34,6 +34,7 @@ from crosslens.core import (
     Tone,
     UnknownNameError,
 )
+from crosslens.explanations import join_words
 from crosslens.metrics import facts_of, format_count, matching_names, metric_figure, unit_of, unit_sentence
 from crosslens.statistics import correct, corrected_words, floor_of_p, permutation_words, significance_sentence
 from crosslens.storage import json_form
@@ -582,9 +583,12 @@ def _group_sections(paired: PairedQueries, level: float) -> Iterator[Section]:
     )
     claims = []
     for run, ahead in zip(paired.runs, (not upward, upward), strict=True):
-        names = [f"{group.column} {group.group}" for group in settled if (group.difference > 0) == ahead]
-        more = f" and {format_count(len(names) - _NAMED, 'more group')}" if len(names) > _NAMED else ""
-        claims += [f"{run} is better for {', '.join(names[:_NAMED])}{more}"] if names else []
+        names = [group.where for group in settled if (group.difference > 0) == ahead]
+        more = [format_count(len(names) - _NAMED, "more group")] if len(names) > _NAMED else []
+        if len(names) == len(paired.groups) > 1:
+            claims.append(f"{run} is better in each of the {len(names)} groups")
+        elif names:
+            claims.append(f"{run} is better for {join_words([*names[:_NAMED], *more])}")
     ends = sorted(max(abs(group.low), abs(group.high)) for group in paired.groups if isfinite(group.low))
     largest = max([*ends[: _WITHIN * len(ends) // 100], *(abs(group.difference) for group in paired.groups)]) or 1.0
     by_column: dict[str, list[Interval]] = {}
@@ -599,10 +603,9 @@ def _group_sections(paired: PairedQueries, level: float) -> Iterator[Section]:
     for column, rows in sorted(by_column.items(), key=lambda item: -len(item[1])):
         shortest = lengths.index(min(lengths))
         lengths[shortest] += len(rows) + 3
+        title = f"by {column.replace('_', ' ')}"
         columns[shortest].append(
-            Intervals(
-                title=f"by {column}", rows=tuple(rows), heading=column, axis=axis, limits=(-largest, largest), mark=0.0
-            )
+            Intervals(title=title, rows=tuple(rows), heading=column, axis=axis, limits=(-largest, largest), mark=0.0)
         )
     middle = sorted(paired.groups, key=lambda group: group.detectable)[len(paired.groups) // 2]
     tests = format_count(len(paired.groups), "group")

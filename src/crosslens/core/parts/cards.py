@@ -39,6 +39,10 @@ class PictureCard:
     boxes: tuple[PictureBox, ...] = ()
     size: tuple[float, float] | None = None
 
+    @property
+    def marked_title(self) -> str:
+        return {"right": "✓ ", "wrong": "✗ ", "": ""}[self.mark] + self.title
+
 
 @dataclass(frozen=True)
 class Cards:

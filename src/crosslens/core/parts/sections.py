@@ -120,15 +120,15 @@ class QueryCards(Composed):
         ]
         header = ("facet", "value", "queries", *(["figure"] if self._figures else []))
         table = Table(header, rows, "llrl"[: len(header)], names=2)
-        cards = tuple(
-            PictureCard(
-                f"{card.query}: {card.asked}".removesuffix(": "),
-                (*(" ".join((picture.title, *picture.lines)) for picture in card.pictures), *card.lines),
-                details=card.facts,
-            )
-            for card in self.cards
-        )
-        return (*([table] if rows else []), Cards(self.title, cards, most=self.printed))
+        cards = []
+        for card in self.cards:
+            pictures = []
+            for picture in card.pictures:
+                words = " ".join(dict.fromkeys(filter(None, (*picture.lines, picture.image))))  # unseen, it has its id
+                pictures.append(f"{picture.marked_title}: {words}" if words else picture.marked_title)
+            title = f"{card.query}: {card.asked}".removesuffix(": ")
+            cards.append(PictureCard(title, (*pictures, *card.lines), details=card.facts))
+        return (*([table] if rows else []), Cards(self.title, tuple(cards), most=self.printed))
 
     @property
     def _figures(self) -> bool:

@@ -92,9 +92,8 @@ def _card(card: QueryCard, picture: Picture, *, large: bool) -> str:
     asked = f'<a href="{escape(card.address)}">{asked or escape(card.query)}</a>' if card.address else asked
     figures = ""
     for drawn in card.pictures:
-        sign = {"right": "✓ ", "wrong": "✗ ", "": ""}[drawn.mark]
         captions = "".join(f'<figcaption dir="auto">{escape(line)}</figcaption>' for line in drawn.lines)
-        tag = f'<span class="tag {drawn.mark}">{sign}{escape(drawn.title)}</span>'
+        tag = f'<span class="tag {drawn.mark}">{escape(drawn.marked_title)}</span>'
         figures += f"<figure>{tag}{picture(drawn)}{captions}</figure>"
     lines = "".join(f"<p>{escape(line)}</p>" for line in card.lines)
     facts = f'<p class="facts">{escape(" · ".join(card.facts))}</p>' if card.facts else ""
