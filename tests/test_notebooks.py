@@ -55,12 +55,21 @@ class Watched(nbclient.NotebookClient):
 
 
 def outputs(notebook: Any) -> list[list[tuple[str, ...]]]:
-    """Per cell, the kinds of its outputs; a bar, which slow cells leave empty, does not count."""
+    """Per cell, its outputs by kind and what they are titled; a bar, which slow cells leave empty, does not count."""
     return [
-        [(output.output_type, *sorted(output.get("data", {}))) for output in cell.outputs if not is_empty(output)]
+        [
+            (output.output_type, *sorted(output.get("data", {})), *titles(output.get("data", {}).get("text/html", "")))
+            for output in cell.outputs
+            if not is_empty(output)
+        ]
         for cell in notebook.cells
         if cell.cell_type == "code"
     ]
+
+
+def titles(page: str) -> list[str]:
+    """Headings without their figures, which may differ in the last digit on another machine."""
+    return [re.sub(r"[\d.,]+", "#", title) for title in re.findall(r"<h\d[^>]*>(.*?)</h\d>", page)]
 
 
 def is_empty(output: Any) -> bool:
