@@ -66,8 +66,8 @@ def fragment(sections: Iterable[Section]) -> str:
 def section_page(title: str, sections: Iterable[Section]) -> str:
     """A page that needs no other file; where sections are about queries, it begins with links to them."""
     below = [replace(section, title="") if section.title == title else section for section in sections]
-    named = [(_target(number), section.query) for number, section in enumerate(below) if section.query]
-    return html_page(title, (links(named, "Queries") if len(named) > 1 else "") + _body(below))
+    targets = [(_target(number), section.query) for number, section in enumerate(below) if section.query]
+    return html_page(title, (links(targets, "Queries") if len(targets) > 1 else "") + _body(below))
 
 
 def html_page(
@@ -183,12 +183,12 @@ def _with_pictures(part: Cards | Composed, drawn: Drawn) -> str:
         return f'<div class="{kind}">{"".join(f"<div>{column}</div>" for column in columns)}</div>'
     if isinstance(part, Folded):
         inside = "".join(part_html(inner, drawn) for inner in part.parts)
-        about = f" <small>{escape(part.about)}</small>" if part.about else ""
+        subtitle = f" <small>{escape(part.about)}</small>" if part.about else ""
         kind = "fold paper" if part.paper else "fold"
         place = f' id="{escape(part.target)}"' if part.target else ""
         is_open = " open" if part.open else ""
         return (
-            f'<details class="{kind}"{is_open}><summary>{escape(part.title)}{about}</summary>'
+            f'<details class="{kind}"{is_open}><summary>{escape(part.title)}{subtitle}</summary>'
             f"<div{place}>{inside}</div></details>"
         )
     if isinstance(part, Composed):
@@ -235,8 +235,8 @@ def chart_html(chart: Chart, drawn: Drawn | None = None) -> str:
     """A chart, and the table behind it under a line to click on unless all of its numbers are written."""
     if isinstance(chart, Intervals | SmallMultiples | PairedBars):
         head = f"<figcaption>{escape(chart.title)}</figcaption>" if chart.title else ""
-        about = paragraph(chart.about, "facts") if chart.about else ""
-        return f'<figure class="chart-figure scales">{head}{_scales(chart, drawn)}{about}</figure>'
+        note = paragraph(chart.about, "facts") if chart.about else ""
+        return f'<figure class="chart-figure scales">{head}{_scales(chart, drawn)}{note}</figure>'
     drawing = draw(chart)
     rows = chart.table
     table = folded(f"Table: {chart.title}", f'<div class="wide">{_rows(rows)}</div>')
@@ -245,8 +245,8 @@ def chart_html(chart: Chart, drawn: Drawn | None = None) -> str:
     if drawing.natural:
         kind += " natural"
         svg = f'<div class="chart-scroll" tabindex="0" role="group" aria-label="{escape(chart.title)}">{svg}</div>'
-    about = paragraph(chart.about, "facts") if chart.about else ""
-    return f'<figure class="{kind}"><figcaption>{escape(chart.title)}</figcaption>{about}\n{svg}\n{table}</figure>'
+    note = paragraph(chart.about, "facts") if chart.about else ""
+    return f'<figure class="{kind}"><figcaption>{escape(chart.title)}</figcaption>{note}\n{svg}\n{table}</figure>'
 
 
 def _scales(chart: Intervals | SmallMultiples | PairedBars, drawn: Drawn | None) -> str:
@@ -255,11 +255,11 @@ def _scales(chart: Intervals | SmallMultiples | PairedBars, drawn: Drawn | None)
     if isinstance(chart, SmallMultiples):
         rows = folded(f"Table: {chart.title}", f'<div class="wide">{_rows(chart.table)}</div>')
         return multiples_html(chart) + rows
-    shown = _drawn([chart]) if drawn is None else drawn
+    pictures = _drawn([chart]) if drawn is None else drawn
     return bars_html(
         chart,
-        lambda image, about: picture_html(PictureCard(about), _picture(chart.files, image, shown)),
-        lambda row: "".join(part_html(part, shown) for part in row.details),
+        lambda image, title: picture_html(PictureCard(title), _picture(chart.files, image, pictures)),
+        lambda row: "".join(part_html(part, pictures) for part in row.details),
     )
 
 
@@ -281,8 +281,8 @@ def _diffs(part: Diffs) -> str:
     ]
     more = folded(f"{len(rows) - _MOST_DIFFS:,} more", tables[1]) if len(rows) > _MOST_DIFFS else ""
     head = f"<h3>{escape(part.title)}</h3>" if part.title else ""
-    about = paragraph(part.about, "facts") if part.about else ""
-    return f'<div class="block">{head}{about}{tables[0]}{more}</div>' if rows else ""
+    note = paragraph(part.about, "facts") if part.about else ""
+    return f'<div class="block">{head}{note}{tables[0]}{more}</div>' if rows else ""
 
 
 def marked_html(text: MarkedText) -> str:
@@ -335,8 +335,8 @@ def picture_html(card: PictureCard, picture: EmbeddedImage | None) -> str:
             size = card.size or (picture.width, picture.height)
             return draw_boxes(replace(card, size=size), None, content=used)
         box = f'viewBox="0 0 {picture.width:g} {picture.height:g}"'
-        named = f'role="img" aria-label="{escape(card.title)}"' if card.title else 'aria-hidden="true"'
-        return f'<svg class="picture" {box} {named}>{used}</svg>'
+        role = f'role="img" aria-label="{escape(card.title)}"' if card.title else 'aria-hidden="true"'
+        return f'<svg class="picture" {box} {role}>{used}</svg>'
     if card.boxes:
         return draw_boxes(card, picture)
     frame = f'width="{picture.width:g}" height="{picture.height:g}"'
@@ -344,10 +344,10 @@ def picture_html(card: PictureCard, picture: EmbeddedImage | None) -> str:
 
 
 def _card(card: PictureCard, picture: EmbeddedImage | None) -> str:
-    shown = picture_html(card, picture)
+    image = picture_html(card, picture)
     lines = "".join(f'<q dir="auto">{escape(line)}</q>' for line in card.lines)
     lines += "".join(f'<span class="facts" dir="auto">{escape(line)}</span>' for line in card.details)
-    return f"<figure{_class(card.mark)}>{shown}<figcaption>{escape(card.title)}{lines}</figcaption></figure>"
+    return f"<figure{_class(card.mark)}>{image}<figcaption>{escape(card.title)}{lines}</figcaption></figure>"
 
 
 def _class(*names: str) -> str:
