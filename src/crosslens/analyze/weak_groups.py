@@ -21,7 +21,7 @@ from crosslens.analyze.subject import Planted, Subject, analysis
 from crosslens.core import STATED_SIZE, Effect, Figure, Observation, Presented, Section, Table, Text, finding_kind
 from crosslens.language import count_words
 from crosslens.metrics import format_count
-from crosslens.storage import BoolArray, FloatArray, IntArray, random_stream
+from crosslens.storage import BoolArray, FloatArray, IntArray, json_form, random_stream
 from crosslens.values import IMAGE_TO_TEXT, TEXT_TO_IMAGE, Dataset
 
 NO_VALUE = "(none)"
@@ -458,8 +458,7 @@ class ObjectSizes(Presented):
             yield self.small.observation("object-size", size=f"of {size}")
 
     def as_dict(self) -> dict[str, Any]:
-        small = None if self.small is None else self.small.as_dict()
-        return {"small": small, "below": self.below, "images": self.images}
+        return json_form(self)
 
 
 def look_at_object_sizes(subject: Subject, *, permutations: int = 3000) -> ObjectSizes:
@@ -541,8 +540,7 @@ class WeakGroups(Presented):
         yield from self.sizes.findings()
 
     def as_dict(self) -> dict[str, Any]:
-        groups, sizes = [group.as_dict() for group in self.groups], self.sizes.as_dict()
-        return {"groups": groups, "searched": dict(self.searched), "permutations": self.permutations, "sizes": sizes}
+        return json_form(self)
 
 
 @analysis("groups")

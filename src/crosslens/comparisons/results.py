@@ -566,10 +566,11 @@ class Comparison(SignificanceResults[MetricComparison]):
                 for run, metrics in self.figures.items()
             },
             "comparisons": self.results,
-            **({"queries": {run: paired.as_dict() for run, paired in self.paired.items()}} if self.compared else {}),
+            **({"queries": self.paired} if self.compared else {}),
             "notes": self.notes,
+            **({} if self.changes is None else {"changes": self.changes}),
         }
-        return {**json_form(content), **({} if self.changes is None else {"changes": self.changes.as_dict()})}
+        return json_form(content)
 
 
 def _group_sections(paired: PairedQueries, level: float) -> Iterator[Section]:
@@ -711,18 +712,17 @@ class CaptionSets(SignificanceResults[MetricChange]):
             yield from self.granularity.sections()
 
     def as_dict(self) -> dict[str, Any]:
-        return {
+        content = {
             "model": self.model,
             **{
                 side: {"name": name, **{key: run.provenance["dataset"][key] for key in ("images", "captions")}}
                 for side, name, run in zip(("before", "after"), self.names, self.runs, strict=True)
             },
             **self.test_facts(),
-            "metrics": json_form({result.metric: result for result in self.results}),
-            "granularity": self.granularity and self.granularity.as_dict(),
-            "notes": list(self.notes),
-            "folder": self.folder and str(self.folder),
+            "metrics": {result.metric: result for result in self.results},
+            **{name: getattr(self, name) for name in ("granularity", "notes", "folder")},
         }
+        return json_form(content)
 
 
 @dataclass(frozen=True)
@@ -760,4 +760,4 @@ class CaptionSetsOfModels(Presented):
             yield from sets.sections()
 
     def as_dict(self) -> dict[str, Any]:
-        return {"means": self.means, "models": {sets.model: sets.as_dict() for sets in self.models}}
+        return json_form({"means": self.means, "models": {sets.model: sets for sets in self.models}})

@@ -128,8 +128,7 @@ class Diagnosis(Presented):
         return json_form(
             {
                 "system": dict(self.system), "packages": self.packages, "extras": extras,
-                "tools": dict(self.tools), "problems": self.problems,
-                "caches": [{**vars(cache), "folder": str(cache.folder)} for cache in self.caches],
+                "tools": dict(self.tools), "problems": self.problems, "caches": self.caches,
             }
         )  # fmt: skip
 

@@ -205,11 +205,8 @@ class GroupedMetrics(Presented):
         return {"name": self.name, **({"protocol": dict(self.protocol)} if self.protocol else {}), **self.figures()}
 
     def figures(self) -> dict[str, Any]:
-        metrics = {
-            name: {group: values.as_dict() for group, values in groups.items()} for name, groups in self.values.items()
-        }
-        left_out = dict(self.left_out)
-        return {"by": self.column, "overlapping": self.overlapping, "left_out": left_out, "metrics": metrics}
+        facts = {"by": self.column, "overlapping": self.overlapping, "left_out": self.left_out}
+        return json_form({**facts, "metrics": self.values})
 
     def sections(self) -> Iterator[Section]:
         """A table per direction, a row per group, the largest first; below, a chart of each metric."""
@@ -462,7 +459,7 @@ class GroupedComparison(Presented):
         yield Section("", (replace(table(str), narrow=replace(table(letters.__getitem__), narrow=shortest)),))
 
     def as_dict(self) -> dict[str, Any]:
-        return {"by": self.column, "groups": {group: comparison.as_dict() for group, comparison in self.groups.items()}}
+        return json_form({"by": self.column, "groups": self.groups})
 
 
 def compare_groups(

@@ -209,8 +209,8 @@ class SweepFigure:
 
     def as_dict(self) -> dict[str, Any]:
         mean = {"mean": self.mean.mean, "low": self.mean.low, "high": self.mean.high, "n": len(self.values)}
-        tested = {} if self.difference is None else {"against_baseline": self.difference.as_dict()}
-        return {**mean, "values": {str(seed): value for seed, value in self.values.items()}, **tested}
+        tested = {} if self.difference is None else {"against_baseline": self.difference}
+        return json_form({**mean, "values": self.values, **tested})
 
 
 @dataclass(frozen=True)
