@@ -171,9 +171,10 @@ def calibrate(
                     bar.advance(repeats)
     kind_names = {entry.name for entry in kinds}
     return Sensitivity(
-        name, tuple(row for row in rows.values() if row.kind in kind_names),
+        name,
+        tuple(row for row in rows.values() if row.kind in kind_names),
         {kind: reason for kind, reason in left_out.items() if kind in kind_names},
-    )  # fmt: skip
+    )
 
 
 def _noticed(

@@ -484,8 +484,9 @@ class Comparison(SignificanceResults[MetricComparison]):
             levels: tuple[tuple[str, Tone], ...] = (
                 (f"only {_brief(names[0])} finds", "bad" if ahead else "good"),
                 (f"only {_brief(names[1])} finds", "good" if ahead else "bad"),
-                ("both find", ""), ("neither finds", "unsure"),
-            )  # fmt: skip
+                ("both find", ""),
+                ("neither finds", "unsure"),
+            )
             to = (f"#{name}-{result.other}" if address is None else address(result.other, name) for name in SETS)
             counts = tuple(map(len, paired.sets.values()))
             addresses = () if self.changes is not None and address is None else tuple(to)

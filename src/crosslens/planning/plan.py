@@ -148,9 +148,10 @@ def _device(name: str, entry: Any, file: Path) -> DeviceRates:
             numbers = [value for value in values if isinstance(value, int | float) and not isinstance(value, bool)]
             if len(numbers) < len(fields) or not all(0 < value < float("inf") for value in numbers):
                 raise InputError(
-                    f"a measured run of {name!r} is {run!r:.80}", file=file,
+                    f"a measured run of {name!r} is {run!r:.80}",
+                    file=file,
                     expected=f"positive numbers for {', '.join(fields)}",
-                )  # fmt: skip
+                )
             runs.append(MeasuredRun(int(numbers[0]), int(numbers[1]), int(numbers[2]), float(numbers[3])))
         parts.append(tuple(runs))
     return DeviceRates(

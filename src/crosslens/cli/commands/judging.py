@@ -394,8 +394,9 @@ class ModelJudgeOptions(Options, group="Judging"):
         if self.endpoint is None and self.record is None and not self.dry_run:
             raise UsageError(
                 "no endpoint is named",
-                fix="pass --endpoint URL, or --record FOLDER to replay answers", option="endpoint",
-            )  # fmt: skip
+                fix="pass --endpoint URL, or --record FOLDER to replay answers",
+                option="endpoint",
+            )
         address = encode.Endpoint("http://127.0.0.1:8000/v1", self.model)  # shown by --dry-run
         if self.endpoint is not None:
             address, _ = encode.read_address(self.endpoint, "endpoint", {}, {}, self.model)

@@ -474,9 +474,7 @@ def compare_groups(
     seed: int = 0,
 ) -> GroupedComparison:
     """The comparison of the runs within each group of the first run's queries; p-values corrected over all groups."""
-    shared = [
-        name for name in chosen_metrics(runs[:1], metrics, column) if all(name in run.values for run in runs)
-    ]  # fmt: skip
+    shared = [name for name in chosen_metrics(runs[:1], metrics, column) if all(name in run.values for run in runs)]
     if not shared:
         raise UsageError(f"no metric of all runs has values by {column}", fix="choose another column")
     members: dict[str, dict[str, set[str]]] = {}

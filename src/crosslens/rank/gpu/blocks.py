@@ -191,8 +191,9 @@ class ProductPart:
             scores.append(targets[axis][first:last])
         return ProductPart(blocks, (offsets[0], offsets[1]), (items[0], items[1]), (scores[0], scores[1]))
 
-    def products(self, vectors: tuple[VectorBlocks, VectorBlocks], depth: int, tile: int | None,
-                 axes: tuple[int, ...]) -> Products:  # fmt: skip
+    def products(
+        self, vectors: tuple[VectorBlocks, VectorBlocks], depth: int, tile: int | None, axes: tuple[int, ...]
+    ) -> Products:
         """The part as a ranking of its own, of queries without names: ids would take longer to travel than vectors."""
         rows, columns = (select_rows(stored, block) for stored, block in zip(vectors, self.blocks, strict=True))
         nameless = [

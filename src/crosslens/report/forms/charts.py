@@ -97,10 +97,11 @@ def _shares(chart: Shares) -> ChartDrawing:
     alt = chart.about or f"From left to right the shares of {chart.noun}: {', '.join(chart.levels)}."
     drawing = ChartDrawing(chart.title, alt, labels + strip + 8, 26 + (high + gap) * len(chart.groups))
     looks = [
-        (f"strip {series_class(0, level)}", 1.0) if level in LEVEL_COLOURS
+        (f"strip {series_class(0, level)}", 1.0)
+        if level in LEVEL_COLOURS
         else ("strip", opacities[min(index, len(opacities) - 1)])
         for index, level in enumerate(chart.levels)
-    ]  # fmt: skip
+    ]
     x, rooms = labels, [30 + widest((level,), strip) for level in chart.levels]
     for level, (look, shade), room in zip(chart.levels, looks, rooms, strict=True):
         drawing.rectangle(x, 4, 10, 10, look, level, fill_opacity=shade)
@@ -146,8 +147,9 @@ def _lines(chart: Lines) -> ChartDrawing:
         drawing.add("</g>")
     if chart.marked is not None and (value := chart.series[0].figures[chart.marked].value) is not None:
         x, y = plane.position(chart.across[chart.marked], value)
-        drawing.line(x, plane.position(x=columns[0], y=rows[-1])[1], x, plane.position(columns[0], rows[0])[1],
-                     "best-line")  # fmt: skip
+        drawing.line(
+            x, plane.position(x=columns[0], y=rows[-1])[1], x, plane.position(columns[0], rows[0])[1], "best-line"
+        )
         drawing.dot(x, y, "best", radius=5)
     return drawing
 

@@ -108,9 +108,10 @@ def intervals_html(chart: Intervals) -> str:
     for row in chart.rows:
         number = _linked(f"<b>{escape(row.figure.number)}</b>", row.address)
         interval = (
-            f"{escape(row.change.number)} {row.change.interval}".rstrip() if row.change is not None
+            f"{escape(row.change.number)} {row.change.interval}".rstrip()
+            if row.change is not None
             else row.figure.interval
-        )  # fmt: skip
+        )
         value = f'<span class="value">{number} <small>{interval}</small></span>'
         rows.append(f"<div>{_label(row.name, row.about)}{scale.track(row, chart.mark)}{value}</div>")
     axis = f"<div><span></span>{scale.axis(f' {chart.axis}' if chart.axis else '')}<span></span></div>"

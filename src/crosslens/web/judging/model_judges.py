@@ -177,8 +177,9 @@ class ModelJudge:
                 problem = str(unusable)
                 again = f"That answer cannot be used: {problem}. Answer again, with the JSON object only."
                 messages += [
-                    {"role": "assistant", "content": reply[:_MOST_REPEATED]}, {"role": "user", "content": again},
-                ]  # fmt: skip
+                    {"role": "assistant", "content": reply[:_MOST_REPEATED]},
+                    {"role": "user", "content": again},
+                ]
         return problem, time.monotonic() - started
 
     def _ask(self, endpoint: Endpoint, messages: Sequence[Message], seed: int) -> str:

@@ -272,9 +272,10 @@ def _facts(results: ProjectResults) -> Iterator[tuple[str, str]]:
         ceiling, reliability = (
             str(Figure(figure, *ends, digits=3))
             for figure, ends in (
-                (scores.ceiling(), scores.ceiling_interval()), (scores.reliability, scores.reliability_interval),
+                (scores.ceiling(), scores.ceiling_interval()),
+                (scores.reliability, scores.reliability_interval),
             )
-        )  # fmt: skip
+        )
         note = "No metric is expected to correlate better with the mean scores."
         yield "human ceiling", f"{ceiling}; reliability of the mean {reliability}. {note}"
     if isfinite(results.mean_rating.mean):
