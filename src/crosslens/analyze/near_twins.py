@@ -393,7 +393,7 @@ class NearTwins(Presented):
         )
         bars = PairedBars(
             title=self.title, about=intro, levels=_LEVELS, rows=tuple(fact.bar() for fact in self.facts), chance=CHANCE,
-            chance_words="coin flips", heading="differ in", measure="both their own", noun="pairs of captions",
+            heading="differ in", measure="both their own", noun="pairs of captions",
         )  # fmt: skip
         yield Section(self.claim, (bars,), target="twins")
 

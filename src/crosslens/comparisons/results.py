@@ -85,10 +85,6 @@ def _with_arrow(name: str, result: MetricComparison | MetricChange) -> str:
     return name if result.higher_is_better else f"{name} ↓"
 
 
-def _role(result: MetricComparison | MetricChange) -> str:
-    return "primary" if result.primary else "secondary"
-
-
 def _primary_first(result: MetricComparison | MetricChange) -> bool:
     return not result.primary
 
@@ -505,7 +501,7 @@ class Comparison(SignificanceResults[MetricComparison]):
             rows = tuple(
                 (
                     _with_arrow(result.metric, result) + ("" if role or not result.primary else " †"),
-                    *((_role(result),) if role else ()),
+                    *(("primary" if result.primary else "secondary",) if role else ()),
                     metric_figure(result.metric, result.baseline_mean),
                     metric_figure(result.metric, result.other_mean),
                     difference_figure(result),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from html import escape
+from string import Template
 
 from crosslens.core import (
     FORMS,
@@ -40,8 +41,9 @@ from crosslens.report.forms.cards import answers_html, certainty_html, evidence_
 from crosslens.report.forms.charts import draw
 from crosslens.report.forms.pictures import EmbeddedImage, embed_image, embed_thumbnails
 from crosslens.report.forms.scales import bars_html, intervals_html, multiples_html, small_interval
-from crosslens.report.forms.theme import NOTEBOOK_STYLE, PAGE_STYLE
+from crosslens.report.forms.theme import NOTEBOOK_STYLE, PAGE_STYLE, packaged_text
 
+_FRAME = Template(packaged_text("page.html"))
 _BUDGET = 8_000_000
 """Bytes that the pictures of a page may take."""
 _MOST_ROWS = 500
@@ -70,32 +72,11 @@ def section_page(title: str, sections: Iterable[Section]) -> str:
     return html_page(title, (links(targets, "Queries") if len(targets) > 1 else "") + _body(below))
 
 
-def html_page(
-    title: str, body: str, *, script: str = "", heading: bool = True, before: str = "", after: str = ""
-) -> str:
-    """A whole page around a body that is HTML already; ``before`` and ``after`` surround its main part."""
-    lines = [
-        "<!DOCTYPE html>",
-        '<html lang="en">',
-        "<head>",
-        '<meta charset="utf-8">',
-        '<meta name="viewport" content="width=device-width, initial-scale=1">',
-        '<link rel="icon" href="data:,">',
-        f"<title>{escape(title)}</title>",
-        f"<style>{PAGE_STYLE}</style>",
-        f"<script>{script}</script>" if script else "",
-        "</head>",
-        "<body>",
-        before,
-        "<main>",
-        f"<h1>{escape(title)}</h1>" if heading else "",
-        body,
-        "</main>",
-        after,
-        "</body>",
-        "</html>",
-    ]
-    return well_formed("\n".join(line for line in lines if line) + "\n")
+def html_page(title: str, body: str, *, script: str = "", heading: bool = True) -> str:
+    """A whole page around a body that is HTML already."""
+    name, script = escape(title), f"<script>{script}</script>\n" if script else ""
+    inside = "\n".join(filter(None, (f"<h1>{name}</h1>" if heading else "", body)))
+    return well_formed(_FRAME.substitute(title=name, style=PAGE_STYLE, script=script, body=inside))
 
 
 def links(targets: Sequence[tuple[str, str]], label: str) -> str:

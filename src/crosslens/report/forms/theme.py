@@ -10,9 +10,14 @@ LEVEL_COLOURS = {"easy": "#009E73", "medium": "#E69F00", "hard": "#D55E00"}
 SERIES = 6
 """How many series have a colour of their own; further ones begin again."""
 
+
+def packaged_text(file: str) -> str:
+    """A file beside this module."""
+    return files("crosslens.report.forms").joinpath(file).read_text(encoding="utf-8")
+
+
 _THEME, _CHARTS, _CONTENT, _PAGE = (
-    "\n" + files("crosslens.report.forms").joinpath(f"{name}.css").read_text(encoding="utf-8")
-    for name in ("theme", "charts", "content", "page")
+    "\n" + packaged_text(f"{name}.css") for name in ("theme", "charts", "content", "page")
 )
 _LIGHT = dict(re.findall(r"--(\w+): ([^;]+);", _THEME.partition("@media")[0]))
 
