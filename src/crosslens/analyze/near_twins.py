@@ -365,9 +365,7 @@ class NearTwins(Presented):
 
     facts: tuple[TwinOutcome, ...]
 
-    @property
-    def title(self) -> str:
-        return "Pictures that differ in one fact"
+    title = "Pictures that differ in one fact"
 
     @property
     def claim(self) -> str:

@@ -438,9 +438,7 @@ class ObjectSizes(Presented):
     below: float = 0.0
     images: int = 0
 
-    @property
-    def title(self) -> str:
-        return "By the size of objects"
+    title = "By the size of objects"
 
     def sections(self) -> Iterator[Section]:
         if self.small is None:
@@ -512,9 +510,7 @@ class WeakGroups(Presented):
     permutations: int
     sizes: ObjectSizes
 
-    @property
-    def title(self) -> str:
-        return "The weakest groups"
+    title = "The weakest groups"
 
     @property
     def weak(self) -> tuple[WeakGroup, ...]:

@@ -357,7 +357,7 @@ def add_new_items(
                     changed.add(before.id)
         if changed:
             row.settings = {**row.settings, "revision": as_project(row).settings.revision + 1}
-        detail = f"{len(fresh)} items counts, {len(changed)} changed: {dataset}"
+        detail = f"{len(fresh)} items added, {len(changed)} changed: {dataset}"
         session.note("items imported", by, project=project, detail=detail)
     counts = dict(Counter(item.kind for item in fresh))
     return ImportedItems(counts, len(new) - len(fresh), dataset, len(changed), note)
