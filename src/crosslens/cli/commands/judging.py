@@ -463,10 +463,10 @@ def judge(
     if len(outcome.unusable) > 5:
         print_note(f"note: and {len(outcome.unusable) - 5:,} more")
     summary = (
-        f"{result.model}: {outcome.answered:,} items judged with {outcome.requests:,} requests; {result.known:,} were "
-        f"judged before, {outcome.left:,} are left"
+        f"{result.model}: {outcome.answered:,} items judged with {outcome.requests:,} requests; "
+        f"{result.judged_before:,} were judged before, {outcome.left:,} are left"
     )
-    counted, usage, tokens = "", result.asked, result.asked.tokens
+    counted, usage, tokens = "", result.usage, result.usage.tokens
     if outcome.requests and tokens.uncounted == usage.requests:
         counted = "tokens: the endpoint does not count them"
     elif outcome.requests:

@@ -123,20 +123,20 @@ class JudgedByModel:
 
     model: str
     outcome: AskingOutcome
-    known: int
+    judged_before: int
     """Items that it had judged before."""
     names: Sequence[str]
     """The items that were asked about, by their number."""
-    asked: ModelRequests
+    usage: ModelRequests
     """Requests and tokens."""
 
     def as_dict(self) -> dict[str, Any]:
         unusable = {self.names[number]: problem for number, problem in self.outcome.unusable.items()}
         return json_form(
             {
-                "model": self.model, "answered": self.outcome.answered, "known": self.known,
+                "model": self.model, "answered": self.outcome.answered, "known": self.judged_before,
                 "left": self.outcome.left, "requests": self.outcome.requests, "unusable": unusable,
-                "tokens": self.asked.tokens, "cost": self.asked.cost,
+                "tokens": self.usage.tokens, "cost": self.usage.cost,
             }
         )  # fmt: skip
 
