@@ -281,9 +281,9 @@ class Counterfactuals(Presented):
             }
             for name, right in ((RIGHT, True), (WRONG, False))
         }
-        content = {name: getattr(self, name) for name in ("dataset", "model", "direction", "gallery")}
-        edits = {"perturbations": list(self.perturbations), "budget": self.budget}
-        return {**content, **edits, "summary": summary, "queries": [result.as_dict() for result in self.results]}
+        names = ("dataset", "model", "direction", "gallery", "perturbations", "budget")
+        content = {name: getattr(self, name) for name in names}
+        return json_form({**content, "summary": summary, "queries": self.results})
 
 
 _QUERIES_AT_ONCE = 64
