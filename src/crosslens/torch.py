@@ -99,8 +99,8 @@ class RetrievalMetric(Metric):  # type: ignore[misc]
     def _numbers(self, ids: Ids | None, name: str, count: int) -> Tensor:
         """Ids as 64-bit numbers, which processes can exchange; of a text, a hash."""
         if ids is None or len(ids) != count:
-            given = "none" if ids is None else len(ids)
-            raise InputError(f"{given} {name} for {count} vectors", expected="an id for every vector")
+            id_count = "none" if ids is None else len(ids)
+            raise InputError(f"{id_count} {name} for {count} vectors", expected="an id for every vector")
         if isinstance(ids, Tensor):
             return ids.detach().to("cpu", torch.int64)
         numbers = []
@@ -129,12 +129,12 @@ class RetrievalMetric(Metric):  # type: ignore[misc]
             rows = slice(None)  # no copy
         ids, images = states["image_ids"][rows], states["image_features"].reshape(-1, width)[rows]
         captions = states["caption_features"].reshape(-1, width)
-        kept = _distinct(captions, states["caption_images"], states["caption_ids"], states["caption_process"])
+        distinct = _distinct(captions, states["caption_images"], states["caption_ids"], states["caption_process"])
         owners, names = (
             [self._names.get(number, number) for number in numbers.tolist()]
-            for numbers in (states["caption_images"][kept], ids)
+            for numbers in (states["caption_images"][distinct], ids)
         )
-        values = measure_vectors(images, captions[kept], owners, names, self.metrics, score=self.score)
+        values = measure_vectors(images, captions[distinct], owners, names, self.metrics, score=self.score)
         return {name: torch.tensor(value, dtype=torch.float64, device=self.device) for name, value in values.items()}
 
     def _all(self, name: str) -> Array:
@@ -152,7 +152,7 @@ def _distinct(vectors: Any, owners: Any, ids: Any, process: Any) -> Array | slic
     if (ids == -1).all() and len(np.unique(process)) <= 1:
         return slice(None)
     count: dict[tuple[Any, ...], int] = {}
-    kept: dict[tuple[Any, ...], int] = {}
+    first_rows: dict[tuple[Any, ...], int] = {}
     for row in range(len(vectors)):
         if ids[row] != -1:
             key: tuple[Any, ...] = (int(owners[row]), "id", int(ids[row]))
@@ -160,8 +160,8 @@ def _distinct(vectors: Any, owners: Any, ids: Any, process: Any) -> Array | slic
             copy = (int(owners[row]), vectors[row].tobytes())
             count[(*copy, int(process[row]))] = number = count.get((*copy, int(process[row])), 0) + 1
             key = (*copy, number)
-        kept.setdefault(key, row)
-    return np.array(list(kept.values()), np.int64)
+        first_rows.setdefault(key, row)
+    return np.array(list(first_rows.values()), np.int64)
 
 
 def _hash(text: str) -> int:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.metadata
 import tomllib
 from pathlib import Path
 
@@ -24,13 +23,8 @@ def installed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> dict[str, str]
     """An installation with these packages, an empty cache, and no tools."""
     versions = {"crosslens": "0.1.0", "numpy": "2.1", "missing-package": "1.0"}
 
-    def version(name: str) -> str:
-        if name not in versions:
-            raise importlib.metadata.PackageNotFoundError(name)
-        return versions[name]
-
     monkeypatch.setattr(doctor, "requires", lambda name: REQUIRES)
-    monkeypatch.setattr(doctor, "version", version)
+    monkeypatch.setattr(doctor, "installed_version", versions.get)
     monkeypatch.setattr(doctor.shutil, "which", lambda name: None)
     monkeypatch.setenv("CROSSLENS_CACHE", str(tmp_path / "cache"))
     monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path / "hub"))

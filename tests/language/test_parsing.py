@@ -105,14 +105,14 @@ def test_what_is_no_text_is_refused() -> None:
 
 
 def test_without_spacy_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pipelines, "_version", lambda package: None)
+    monkeypatch.setattr(pipelines, "installed_version", lambda package: None)
     with pytest.raises(MissingExtraError) as caught:
         find_pipeline()
     assert caught.value.fix == "pip install 'crosslens[language]'"
 
 
 def test_without_a_pipeline_the_command_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pipelines, "_version", lambda package: "3.8.1" if package == "spacy" else None)
+    monkeypatch.setattr(pipelines, "installed_version", lambda package: "3.8.1" if package == "spacy" else None)
     with pytest.raises(MissingExtraError, match="en_core_web_sm") as caught:
         find_pipeline()
     assert "python -m spacy download en_core_web_sm" in str(caught.value.fix)

@@ -118,7 +118,9 @@ def test_contents(built: Path, wheel: Path) -> None:
         metadata = archive.read(f"{info}/METADATA").decode()
     assert {file.parts[0] for file in files} == {"crosslens", info}
     assert {file.suffix for file in files if file.parts[0] == "crosslens"} <= ENDINGS
-    assert Path("crosslens/py.typed") in files
+    source = ROOT / "src"
+    packaged = {file.relative_to(source) for file in source.rglob("*") if file.is_file() and file.suffix != ".pyc"}
+    assert packaged == {file for file in files if file.parts[0] == "crosslens"}
     assert sum(file.parts[-1].startswith("LICENSE") for file in files if file.parts[0] == info) >= 3
     megabytes = wheel.stat().st_size / 1e6
     assert megabytes <= WHEEL_MEGABYTES

@@ -380,7 +380,7 @@ images, captions, relevance = vectors_of("copies", 40, 80, 24, seed=1)
 scorer = InnerProduct(images, captions)
 with pytest.MonkeyPatch.context() as patch:
     rankings = rank_in_blocks(patch, scorer, relevance, (40, 40), depth=2)
-    alone = replace(products_of(scorer, relevance, 2), wanted=(0,))  # the queries of one direction
+    alone = replace(products_of(scorer, relevance, 2), axes=(0,))  # the queries of one direction
     ranked = block_ranking.rank_on_devices(scorer, alone, NAMES, [CPU], SilentProgress())
 check(exact_matrix(scorer), relevance, rankings)
 assert ranked["i2t"].fingerprint == rankings["i2t"].fingerprint

@@ -31,7 +31,7 @@ def test_a_page_needs_no_other_file() -> None:
     assert "http" not in text
 
 
-def test_pages_are_framed_in_one_module() -> None:
+def test_pages_are_framed_in_one_file() -> None:
     folder = Path(crosslens.report.__file__).parent
-    writers = [file.name for file in folder.rglob("*.py") if "<!doctype html>" in file.read_text("utf-8").lower()]
-    assert writers == ["page.py"]
+    texts = {file.name: file.read_text("utf-8") for kind in ("*.py", "*.html") for file in folder.rglob(kind)}
+    assert [name for name, text in texts.items() if "<!doctype html>" in text.lower()] == ["page.html"]

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 
 from crosslens.analyze import difficulty, measure_filter_loss
-from crosslens.report import LEVEL_COLOURS
+from crosslens.report import LEVEL_COLOURS, SECTION_STYLE
 from crosslens.report.forms.drawing import series_class
+from crosslens.report.forms.theme import PAGE_STYLE
 from crosslens.values import Dataset
 
 
@@ -21,3 +24,10 @@ def test_a_level_of_difficulty_has_one_colour_in_all_charts() -> None:
     for shown in (result, measure_filter_loss(result, "first")):
         for look in classes:
             assert f'{look}"' in shown.chart().svg
+    for level, colour in LEVEL_COLOURS.items():
+        assert f".chart .level-{level} .point.beyond {{ stroke: {colour}; }}" in SECTION_STYLE
+
+
+def test_dark_colours_are_the_same_whether_the_system_or_the_reader_asks_for_them() -> None:
+    by_system, by_reader = re.findall(r"color-scheme: dark; ([^}]+)", PAGE_STYLE)
+    assert by_system == by_reader

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -52,3 +53,15 @@ def test_json_has_no_nan() -> None:
     content = json_form({1: (1.5, math.nan, np.float64("inf")), "text": "text", "more": {"none": None, "yes": True}})
     assert content == {"1": [1.5, None, None], "text": "text", "more": {"none": None, "yes": True}}
     assert json.dumps(content, allow_nan=False)
+
+
+def test_json_of_values_inside_of_others_is_their_own() -> None:
+    @dataclass(frozen=True)
+    class Share:
+        value: float
+
+        def as_dict(self) -> dict[str, float]:
+            return json_form(self) | {"percent": 100 * self.value}
+
+    content = json_form({"folder": Path("a", "b"), "shares": {"x": (Share(0.5),)}, "whole": Share(math.nan).value})
+    assert content == {"folder": str(Path("a", "b")), "shares": {"x": [{"value": 0.5, "percent": 50}]}, "whole": None}

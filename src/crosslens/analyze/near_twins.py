@@ -328,7 +328,7 @@ class TwinOutcome:
         evidence = [{"query": query, "item": item} for query, item in sorted(wrong)]
         return Observation(
             "twins", words, effect, self.weight, bounded=self.blind, evidence=evidence, subject=self.fact
-        )  # fmt: skip
+        )
 
     def bar(self) -> PairedBar:
         """How often each outcome occurred, an example, and the pairs behind each."""
@@ -365,9 +365,7 @@ class NearTwins(Presented):
 
     facts: tuple[TwinOutcome, ...]
 
-    @property
-    def title(self) -> str:
-        return "Pictures that differ in one fact"
+    title = "Pictures that differ in one fact"
 
     @property
     def claim(self) -> str:
@@ -393,7 +391,7 @@ class NearTwins(Presented):
         )
         bars = PairedBars(
             title=self.title, about=intro, levels=_LEVELS, rows=tuple(fact.bar() for fact in self.facts), chance=CHANCE,
-            chance_words="coin flips", heading="differ in", measure="both their own", noun="pairs of captions",
+            heading="differ in", measure="both their own", noun="pairs of captions",
         )  # fmt: skip
         yield Section(self.claim, (bars,), target="twins")
 
@@ -430,8 +428,9 @@ def look_at_twins(subject: Subject) -> NearTwins:
         own_share, same, swaps = (
             share_of_sums(np.bincount(groups, weights * part), total) for part in (hits, ~(hits | swapped), swapped)
         )
-        lost = {int(query) for margin, (_, _, caption) in zip(margins, sides, strict=True)
-                for query in caption[margin <= 0]}  # fmt: skip
+        lost = {
+            int(query) for margin, (_, _, caption) in zip(margins, sides, strict=True) for query in caption[margin <= 0]
+        }
         pairs = tuple(
             CaptionPair(
                 (image_ids[left], image_ids[right]), (caption_ids[mine], caption_ids[theirs]),

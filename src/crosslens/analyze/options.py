@@ -145,8 +145,9 @@ class CalibrationOptions(Options):
     """Which pairs count as mismatches when a threshold is computed."""
 
     negatives: str = option(
-        IN_BATCH, "Mismatches of a calibration set: in-batch (within random batches) or all.",
+        IN_BATCH,
+        "Mismatches of a calibration set: in-batch (within random batches) or all.",
         choices=(IN_BATCH, ALL_NEGATIVES),
-    )  # fmt: skip
+    )
     batch_size: int = option(256, "Pairs in a batch, for in-batch.", minimum=2)
     seed: int = option(0, "Seed of the batches and of the panels of --stability.")

@@ -21,7 +21,7 @@ from crosslens.analyze.subject import Planted, Subject, analysis
 from crosslens.core import STATED_SIZE, Effect, Figure, Observation, Presented, Section, Table, Text, finding_kind
 from crosslens.language import count_words
 from crosslens.metrics import format_count
-from crosslens.storage import BoolArray, FloatArray, IntArray, random_stream
+from crosslens.storage import BoolArray, FloatArray, IntArray, json_form, random_stream
 from crosslens.values import IMAGE_TO_TEXT, TEXT_TO_IMAGE, Dataset
 
 NO_VALUE = "(none)"
@@ -441,9 +441,7 @@ class ObjectSizes(Presented):
     below: float = 0.0
     images: int = 0
 
-    @property
-    def title(self) -> str:
-        return "By the size of objects"
+    title = "By the size of objects"
 
     def sections(self) -> Iterator[Section]:
         if self.small is None:
@@ -461,8 +459,7 @@ class ObjectSizes(Presented):
             yield self.small.observation("object-size", size=f"of {size}")
 
     def as_dict(self) -> dict[str, Any]:
-        small = None if self.small is None else self.small.as_dict()
-        return {"small": small, "below": self.below, "images": self.images}
+        return json_form(self)
 
 
 def look_at_object_sizes(subject: Subject, *, permutations: int = 3000) -> ObjectSizes:
@@ -516,9 +513,7 @@ class WeakGroups(Presented):
     permutations: int
     sizes: ObjectSizes
 
-    @property
-    def title(self) -> str:
-        return "The weakest groups"
+    title = "The weakest groups"
 
     @property
     def weak(self) -> tuple[WeakGroup, ...]:
@@ -544,8 +539,7 @@ class WeakGroups(Presented):
         yield from self.sizes.findings()
 
     def as_dict(self) -> dict[str, Any]:
-        groups, sizes = [group.as_dict() for group in self.groups], self.sizes.as_dict()
-        return {"groups": groups, "searched": dict(self.searched), "permutations": self.permutations, "sizes": sizes}
+        return json_form(self)
 
 
 @analysis("groups")

@@ -49,9 +49,7 @@ class ModelComparison(Presented):
     gained: tuple[str, ...] = ()
     reason: str = ""
 
-    @property
-    def title(self) -> str:
-        return "Which model is better"
+    title = "Which model is better"
 
     def sections(self) -> Iterator[Section]:
         if self.reason:

@@ -89,10 +89,11 @@ def read_checked(folder: str | Path, robustness: str | Path | None = None) -> li
             raise InputError("the audit has no runs", file=folder / RUNS, fix="run the audit again")
         return models
     raise InputError(
-        "no results here" if folder.is_dir() else "no such folder", file=folder,
+        "no results here" if folder.is_dir() else "no such folder",
+        file=folder,
         expected="a run folder, as evaluate -o writes it, or the folder of a robustness study or an audit",
         fix="check the path",
-    )  # fmt: skip
+    )
 
 
 def _with_study(run: Run, study: Robustness, folder: Path, name: str | None = None) -> CheckedModel:
@@ -101,10 +102,11 @@ def _with_study(run: Run, study: Robustness, folder: Path, name: str | None = No
     matches: Sequence[str] = study.models if len(study.models) == 1 else candidates
     if len(matches) != 1:
         raise InputError(
-            f"none of its models is called {run.name!r}: {', '.join(study.models)}", file=folder,
+            f"none of its models is called {run.name!r}: {', '.join(study.models)}",
+            file=folder,
             expected="a study of the run's model",
             fix=f"check {argument('robustness')}, or name the run as in the study",
-        )  # fmt: skip
+        )
     return CheckedModel(name or run.name, run, study, matches[0])
 
 
@@ -180,9 +182,10 @@ def _drops(requirement: Requirement, model: CheckedModel) -> list[Measured]:
     study, perturbation = model.study, requirement.subject
     if study is None:
         raise requirement.fail(
-            "subject", f"a drop requires a robustness study of {model.name!r}",
+            "subject",
+            f"a drop requires a robustness study of {model.name!r}",
             f"pass {argument('robustness')} with the study's folder, or check the folder of the study itself",
-        )  # fmt: skip
+        )
     drops = study.drops.filter(pl.col("model") == model.study_model)
     with _errors_in(requirement, "subject"):
         perturbations = drops["perturbation"].unique(maintain_order=True).to_list()
@@ -200,7 +203,7 @@ def _drops(requirement: Requirement, model: CheckedModel) -> list[Measured]:
         figures = tuple(
             RequiredFigure(row["drop"], row["low"], row["high"], f"seed {row['seed']}" if len(rows) > 1 else "")
             for row in rows
-        )  # fmt: skip
+        )
         results.append(Measured(f"drop of {name} by {perturbation}", name, figures, False, is_difference=True))
     return results
 

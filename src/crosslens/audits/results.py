@@ -151,8 +151,7 @@ class AuditFolder:
 
     def conclude(self, findings: Iterable[Finding], skipped: Iterable[Skipped]) -> None:
         """Store what the results say, and which stages could not run."""
-        content = {"findings": [finding.as_dict() for finding in findings], "skipped": skipped}
-        self._write(FINDINGS_FILE, _FINDINGS, content)
+        self._write(FINDINGS_FILE, _FINDINGS, {"findings": findings, "skipped": skipped})
 
     def sensitivities(self) -> dict[str, dict[str, Any]]:
         """What could have been noticed, by run: with its key, as :func:`crosslens.calibrate` keeps it."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -29,7 +29,7 @@ from crosslens.core import (
 from crosslens.encode import EncodeOptions
 from crosslens.engine import Progress, shown_progress, stage
 from crosslens.metrics import dataset_name
-from crosslens.storage import TrustCode, fingerprint, hold_output, offline, random_stream, trusting
+from crosslens.storage import TrustCode, fingerprint, hold_output, json_form, offline, random_stream, trusting
 
 _FEWEST_FOR_WORDS = 10
 """Trials that "always" and "never" take."""
@@ -74,7 +74,7 @@ class Sensitivity(Presented):
         yield Section(self.title, (table,) if rows else (Text.of(note, *left_out),))
 
     def as_dict(self) -> dict[str, Any]:
-        return {"run": self.run, "planted": [asdict(row) for row in self.rows], "left_out": dict(self.left_out)}
+        return json_form({"run": self.run, "planted": self.rows, "left_out": self.left_out})
 
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> Sensitivity:
@@ -171,9 +171,10 @@ def calibrate(
                     bar.advance(repeats)
     kind_names = {entry.name for entry in kinds}
     return Sensitivity(
-        name, tuple(row for row in rows.values() if row.kind in kind_names),
+        name,
+        tuple(row for row in rows.values() if row.kind in kind_names),
         {kind: reason for kind, reason in left_out.items() if kind in kind_names},
-    )  # fmt: skip
+    )
 
 
 def _noticed(

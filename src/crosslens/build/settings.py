@@ -149,9 +149,10 @@ class SamplingSettings(Options):
         None, "How many images are sampled. [default: 5000, or all where there are fewer]", minimum=1
     )
     sampling: str = option(
-        UMAP, "Where images are sampled far from each other: in a 2-D UMAP map, or in the full space.",
+        UMAP,
+        "Where images are sampled far from each other: in a 2-D UMAP map, or in the full space.",
         choices=(UMAP, FULL),
-    )  # fmt: skip
+    )
     compare_sampling: bool = option(
         True,
         "Sample in the other space as well, and show how far apart the images of both are.",
@@ -185,9 +186,10 @@ class SamplingSettings(Options):
             if not bounds[0] <= low <= high <= bounds[1]:
                 limits = "of cosines, -1 to 1" if name == "band" else "of at least 1"
                 raise UsageError(
-                    f"{name} is {low:g} {high:g}", fix=f"{name} must be two numbers {limits}, the lower first",
+                    f"{name} is {low:g} {high:g}",
+                    fix=f"{name} must be two numbers {limits}, the lower first",
                     option=name,
-                )  # fmt: skip
+                )
         if not 0.1 <= self.near_duplicate <= 2:
             fix = "near_duplicate must be from 0.1 to 1, or 2 for never"
             raise UsageError(f"near_duplicate is {self.near_duplicate}", fix=fix, option="near_duplicate")

@@ -86,10 +86,6 @@ def _with_arrow(name: str, result: MetricComparison | MetricChange) -> str:
     return name if result.higher_is_better else f"{name} ↓"
 
 
-def _role(result: MetricComparison | MetricChange) -> str:
-    return "primary" if result.primary else "secondary"
-
-
 def _primary_first(result: MetricComparison | MetricChange) -> bool:
     return not result.primary
 
@@ -485,8 +481,9 @@ class Comparison(SignificanceResults[MetricComparison]):
             levels: tuple[tuple[str, Tone], ...] = (
                 (f"only {_brief(names[0])} finds", "bad" if ahead else "good"),
                 (f"only {_brief(names[1])} finds", "good" if ahead else "bad"),
-                ("both find", ""), ("neither finds", "unsure"),
-            )  # fmt: skip
+                ("both find", ""),
+                ("neither finds", "unsure"),
+            )
             to = (f"#{name}-{result.other}" if address is None else address(result.other, name) for name in SETS)
             counts = tuple(map(len, paired.sets.values()))
             addresses = () if self.changes is not None and address is None else tuple(to)
@@ -505,7 +502,7 @@ class Comparison(SignificanceResults[MetricComparison]):
             rows = tuple(
                 (
                     _with_arrow(result.metric, result) + ("" if role or not result.primary else " †"),
-                    *((_role(result),) if role else ()),
+                    *(("primary" if result.primary else "secondary",) if role else ()),
                     metric_figure(result.metric, result.baseline_mean),
                     metric_figure(result.metric, result.other_mean),
                     difference_figure(result),
@@ -567,10 +564,11 @@ class Comparison(SignificanceResults[MetricComparison]):
                 for run, metrics in self.figures.items()
             },
             "comparisons": self.results,
-            **({"queries": {run: paired.as_dict() for run, paired in self.paired.items()}} if self.compared else {}),
+            **({"queries": self.paired} if self.compared else {}),
             "notes": self.notes,
+            **({} if self.changes is None else {"changes": self.changes}),
         }
-        return {**json_form(content), **({} if self.changes is None else {"changes": self.changes.as_dict()})}
+        return json_form(content)
 
 
 def _group_sections(paired: PairedQueries, level: float) -> Iterator[Section]:
@@ -714,18 +712,17 @@ class CaptionSets(SignificanceResults[MetricChange]):
             yield from self.granularity.sections()
 
     def as_dict(self) -> dict[str, Any]:
-        return {
+        content = {
             "model": self.model,
             **{
                 side: {"name": name, **{key: run.provenance["dataset"][key] for key in ("images", "captions")}}
                 for side, name, run in zip(("before", "after"), self.names, self.runs, strict=True)
             },
             **self.test_facts(),
-            "metrics": json_form({result.metric: result for result in self.results}),
-            "granularity": self.granularity and self.granularity.as_dict(),
-            "notes": list(self.notes),
-            "folder": self.folder and str(self.folder),
+            "metrics": {result.metric: result for result in self.results},
+            **{name: getattr(self, name) for name in ("granularity", "notes", "folder")},
         }
+        return json_form(content)
 
 
 @dataclass(frozen=True)
@@ -763,4 +760,4 @@ class CaptionSetsOfModels(Presented):
             yield from sets.sections()
 
     def as_dict(self) -> dict[str, Any]:
-        return {"means": self.means, "models": {sets.model: sets.as_dict() for sets in self.models}}
+        return json_form({"means": self.means, "models": {sets.model: sets for sets in self.models}})

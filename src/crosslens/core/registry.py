@@ -76,8 +76,9 @@ class Registry(Generic[T]):
                 raise CrosslensError(
                     f"the {self.kind} {name!r} is part of crosslens, but the installed package does not list it",
                     fix="install crosslens again, as you did before: pip install crosslens, or pip install -e .",
-                    code="stale-installation", subject=name,
-                )  # fmt: skip
+                    code="stale-installation",
+                    subject=name,
+                )
             raise UnknownNameError(self.kind, name, self._entries)
         return entry
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import polars as pl
 
 from crosslens.core import FactList, Presented, Section, Text
 from crosslens.language import count_words
+from crosslens.storage import json_form
 from crosslens.values import Dataset
 
 _MOST_GROUPS = 100
@@ -86,7 +87,7 @@ class DatasetDescription(Presented):
         yield Section(self.name, (FactList(tuple(rows)), Text(problems), notes))
 
     def as_dict(self) -> dict[str, Any]:
-        return {**asdict(self), "problems": list(self.problems), "notes": list(self.notes)}
+        return json_form(self)
 
 
 def describe(dataset: Dataset) -> DatasetDescription:

@@ -444,9 +444,8 @@ def read_address(
         if (is_number and not low <= value <= high) or (convert in (int, float) and not is_number):
             upper = f" and at most {high:,g}" if high < math.inf else ""
             raise UsageError(
-                f"{name} = {value!r:.60}",
-                fix=f"give {expected}: {name} must be at least {low:g}{upper}", option=name,
-            )  # fmt: skip
+                f"{name} = {value!r:.60}", fix=f"give {expected}: {name} must be at least {low:g}{upper}", option=name
+            )
     own_options = {name: options.pop(name) for name in further if name in options}
     endpoint = Endpoint(urlunsplit(parts._replace(query="", fragment="")), model, **options)
     if is_offline() and not endpoint.local:

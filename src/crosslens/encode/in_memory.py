@@ -59,9 +59,7 @@ class _Module:
             kind: next((getattr(model, name) for name in names if hasattr(model, name)), None)
             for kind, names in _MODULE_METHODS.items()
         }
-        for kind, tool, name in (
-            (IMAGES, self._preprocess, "preprocess"), (TEXTS, self._tokenizer, "tokenizer"),
-        ):  # fmt: skip
+        for kind, tool, name in ((IMAGES, self._preprocess, "preprocess"), (TEXTS, self._tokenizer, "tokenizer")):
             if features[kind] is not None and tool is None:
                 raise UsageError(
                     f"{type(model).__name__} without {name}", fix=f"pass {name}= as the model was trained with"

@@ -119,12 +119,12 @@ class Counterfactual(Presented):
         return self.exhaustive or (self.complete and self.searched >= characters)
 
     def as_dict(self) -> dict[str, Any]:
-        names = ("query", "image", "flipped", "kind", "perturbations", "characters", "words")
-        effort = ("candidates", "tried", "searched", "encodings", "exhaustive", "complete")
-        content: dict[str, Any] = {name: getattr(self, name) for name in names}
-        content["edits"] = [{"span": edit.span, "before": edit.before, "after": edit.after} for edit in self.edits]
-        results = {name: side and side.as_dict() for name, side in (("before", self.before), ("after", self.after))}
-        return json_form({**content, **results, **{name: getattr(self, name) for name in effort}})
+        edits = [{"span": edit.span, "before": edit.before, "after": edit.after} for edit in self.edits]
+        names = (
+            *("query", "image", "flipped", "kind", "perturbations", "characters", "words", "edits", "before", "after"),
+            *("candidates", "tried", "searched", "encodings", "exhaustive", "complete"),
+        )
+        return json_form({name: edits if name == "edits" else getattr(self, name) for name in names})
 
 
 @dataclass(frozen=True)
@@ -281,9 +281,9 @@ class Counterfactuals(Presented):
             }
             for name, right in ((RIGHT, True), (WRONG, False))
         }
-        content = {name: getattr(self, name) for name in ("dataset", "model", "direction", "gallery")}
-        edits = {"perturbations": list(self.perturbations), "budget": self.budget}
-        return {**content, **edits, "summary": summary, "queries": [result.as_dict() for result in self.results]}
+        names = ("dataset", "model", "direction", "gallery", "perturbations", "budget")
+        content = {name: getattr(self, name) for name in names}
+        return json_form({**content, "summary": summary, "queries": self.results})
 
 
 _QUERIES_AT_ONCE = 64

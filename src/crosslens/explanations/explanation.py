@@ -160,12 +160,9 @@ class Explanation(Presented):
                     {"text": sentence.text, "claims": [claim._asdict() for claim in sentence.claims]}
                     for sentence in self.sentences
                 ],
-                "right": self.right.as_dict(),
-                "other": None if self.other is None else self.other.as_dict(),
-                "words": [
-                    {**right.word.as_dict(), "right": right.as_dict(), "other": other.as_dict()}
-                    for right, other in self.words
-                ],
+                "right": self.right,
+                "other": self.other,
+                "words": [{**right.word.as_dict(), "right": right, "other": other} for right, other in self.words],
                 "metrics": {name: compared.get(name) for name in METRICS},
                 "query_informed": {name: self.informed.get(name) for name in METRICS},
                 **lists,
@@ -200,7 +197,7 @@ class ExplainedQueries(Presented):
             yield from explanation_sections(explained, self.pictures)
 
     def as_dict(self) -> dict[str, Any]:
-        return {"explanations": [explained.as_dict() for explained in self.explanations]}
+        return json_form({"explanations": self.explanations})
 
 
 def explanation_sections(explained: Explanation, pictures: Mapping[str, str]) -> Iterator[Section]:

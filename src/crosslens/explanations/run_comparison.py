@@ -87,9 +87,7 @@ class OverviewComparison(Presented):
         yield from self.first.limits()
 
     def as_dict(self) -> dict[str, Any]:
-        sides = {"first": self.first.as_dict(), "second": self.second.as_dict(), "queries": self.queries}
-        tables = {"causes": self.causes.to_dicts(), "confusions": self.confusions.to_dicts()}
-        return {**sides, "failed": self.failed.to_dicts()[0], **tables}
+        return json_form({**vars(self), "failed": self.failed.to_dicts()[0]})
 
 
 def compare_overviews(

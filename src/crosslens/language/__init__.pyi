@@ -46,7 +46,7 @@ from crosslens.language.scene_graphs import (
     positioned_graph as positioned_graph,
     scene_graph as scene_graph,
 )
-from crosslens.language.spacy_pipeline import find_pipeline as find_pipeline
+from crosslens.language.spacy_pipeline import find_pipeline as find_pipeline, installed_version as installed_version
 from crosslens.language.tokens import count_words as count_words, tokenize as tokenize, tokenizer as tokenizer
 from crosslens.language.verbs import restore_verbs as restore_verbs
 from crosslens.language.wordnet import load_wordnet as load_wordnet

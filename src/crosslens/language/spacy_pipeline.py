@@ -57,11 +57,11 @@ class Pipeline:
 
 def find_pipeline(name: str | None = None) -> Pipeline:
     """The pipeline of that name, or the first of ``PIPELINES`` that is installed. Imports nothing."""
-    spacy = _version("spacy")
+    spacy = installed_version("spacy")
     if spacy is None:
         raise MissingExtraError("parsing captions", "spacy", "language")
     for candidate in (name,) if name else PIPELINES:
-        installed = _version(candidate)
+        installed = installed_version(candidate)
         if installed is not None and importlib.util.find_spec(candidate) is not None:
             return Pipeline(candidate, installed, spacy)
     missing = name or PIPELINES[0]
@@ -81,7 +81,8 @@ def _loaded(name: str) -> Any:
 
 
 @cache
-def _version(package: str) -> str | None:
+def installed_version(package: str) -> str | None:
+    """The version of a package that is installed."""
     try:
         return version(package)
     except PackageNotFoundError:

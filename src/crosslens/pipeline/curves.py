@@ -193,10 +193,9 @@ class GalleryCurves(Presented):
         yield Section("", (Text.of(*facts, *self.notes[1:], *changes),))
 
     def as_dict(self) -> dict[str, Any]:
-        changes = [change.as_dict() for change in self.order_changes]
         content = {"over": "gallery", "sizes": self.sizes, "galleries": self.galleries, "runs": self.points}
-        facts = {name: getattr(self, name) for name in ("level", "correction", "notes")}
-        return json_form({**content, "order_changes": changes, **facts})
+        facts = {name: getattr(self, name) for name in ("order_changes", "level", "correction", "notes")}
+        return json_form({**content, **facts})
 
 
 _HALF = 1e-12
@@ -557,20 +556,9 @@ class Curves(Presented):
         yield Section(heading, (lines, table, Text.of(f"In percent. {subtitle}.")))
 
     def as_dict(self) -> dict[str, Any]:
-        return {
-            "phi": self.phi,
-            "similarity": dict(self.similarity or {}),
-            "dataset": self.dataset,
-            "direction": self.direction,
-            "k": self.k,
-            "non_gt": self.non_gt,
-            "by_image": self.by_image,
-            "m": list(self.counts),
-            "runs": {
-                run: {family: [value.as_dict() for value in values] for family, values in families.items()}
-                for run, families in self.values.items()
-            },
-        }
+        names = ("dataset", "direction", "k", "non_gt", "by_image")
+        facts = {"phi": self.phi, "similarity": self.similarity or {}, **{name: getattr(self, name) for name in names}}
+        return json_form({**facts, "m": self.counts, "runs": self.values})
 
 
 @accepts_options((SignificanceOptions, "resamples level seed"))

@@ -100,13 +100,13 @@ def measure_run(
     return times
 
 
-def memory_of(images: int, dim: int = _MEMORY_DIM) -> dict[str, int]:
+def memory_of(images: int) -> dict[str, int]:
     """The most memory that evaluating so many images takes, in a process of its own."""
-    words = [sys.executable, "-m", "crosslens.planning.calibration", "--memory", str(images), str(dim)]
+    words = [sys.executable, "-m", "crosslens.planning.calibration", "--memory", str(images), str(_MEMORY_DIM)]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     process = subprocess.run(words, capture_output=True, text=True, check=True, env=environment)
     peak = int(process.stdout.split()[-1])
-    return {"images": images, "captions": images * PER_IMAGE, "dim": dim, "bytes": peak}
+    return {"images": images, "captions": images * PER_IMAGE, "dim": _MEMORY_DIM, "bytes": peak}
 
 
 def _peak_of_evaluation(images: int, dim: int) -> int:

@@ -10,13 +10,13 @@ import sys
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
-from importlib.metadata import PackageNotFoundError, entry_points, packages_distributions, requires, version
+from importlib.metadata import PackageNotFoundError, entry_points, packages_distributions, requires
 from pathlib import Path
 from typing import Any
 
 from crosslens.core import CrosslensError, FactList, Presented, Section, Table, Text, available_cores
 from crosslens.engine import torch_devices
-from crosslens.language import find_pipeline
+from crosslens.language import find_pipeline, installed_version
 from crosslens.planning.plan import format_bytes
 from crosslens.storage import cache_folder, json_form
 
@@ -128,8 +128,7 @@ class Diagnosis(Presented):
         return json_form(
             {
                 "system": dict(self.system), "packages": self.packages, "extras": extras,
-                "tools": dict(self.tools), "problems": self.problems,
-                "caches": [{**vars(cache), "folder": str(cache.folder)} for cache in self.caches],
+                "tools": dict(self.tools), "problems": self.problems, "caches": self.caches,
             }
         )  # fmt: skip
 
@@ -190,21 +189,14 @@ def diagnose(*, load: bool = False) -> Diagnosis:
         except Exception as error:
             fix = f"update or remove the package: pip uninstall {package}"
             problems.append(Fault(f"the plugin {package} ({point.value}) cannot be loaded: {error}", fix))
-        tools.append(("plugin", f"{package} {_version(package) or ''}: {point.group} {point.name}"))
+        tools.append(("plugin", f"{package} {installed_version(package) or ''}: {point.group} {point.name}"))
     cores, free = f"{available_cores()} cores", f"{format_bytes(shutil.disk_usage(Path.cwd()).free)} free on disk"
     system = (
-        (NAME, f"{_version(NAME) or 'not installed'}, in {Path(__file__).resolve().parents[1]}"),
+        (NAME, f"{installed_version(NAME) or 'not installed'}, in {Path(__file__).resolve().parents[1]}"),
         ("Python", f"{platform.python_version()}, {sys.executable}"),
         ("machine", f"{platform.system()} {platform.machine()}, {cores}, {free}"),
     )
     return Diagnosis(system, packages, extras, tuple(tools), _caches(problems), tuple(problems))
-
-
-def _version(package: str) -> str | None:
-    try:
-        return version(package)
-    except PackageNotFoundError:
-        return None
 
 
 def _required(problems: list[Fault]) -> tuple[tuple[Package, ...], tuple[Extra, ...]]:
@@ -222,7 +214,7 @@ def _required(problems: list[Fault]) -> tuple[tuple[Package, ...], tuple[Extra, 
                 for other in sorted(requirement.extras):
                     yield from packages_of(other)
                 continue
-            installed, versions = _version(requirement.name), requirement.specifier
+            installed, versions = installed_version(requirement.name), requirement.specifier
             fits = installed is not None and versions.contains(installed, prereleases=True)
             yield Package(requirement.name, str(versions), installed, fits)
 
@@ -262,7 +254,7 @@ def _import_problems(packages: set[Package]) -> Iterator[Fault]:
 
 def _devices(problems: list[Fault]) -> Iterator[tuple[str, str]]:
     driver = shutil.which("nvidia-smi") is not None
-    if _version("torch") is None:
+    if installed_version("torch") is None:
         how = "torch is not installed, so the driver's GPUs are not used" if driver else "none is used without torch"
         yield "GPU", f"{how}: pip install '{NAME}[torch]'"
         return

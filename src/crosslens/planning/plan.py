@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
@@ -19,7 +19,15 @@ import numpy as np
 from crosslens.core import InputError, Presented, Section, Table, Text, UnknownNameError, UsageError, accepts_options
 from crosslens.metrics import format_count
 from crosslens.rank import device_blocks, device_item_bytes, part_height, task_blocks
-from crosslens.storage import FloatArray, atomic_file, cache_folder, parse_json, read_json_file, require_entries
+from crosslens.storage import (
+    FloatArray,
+    atomic_file,
+    cache_folder,
+    json_form,
+    parse_json,
+    read_json_file,
+    require_entries,
+)
 
 if TYPE_CHECKING:
     from crosslens.planning.keywords import WorkloadKeywords
@@ -140,9 +148,10 @@ def _device(name: str, entry: Any, file: Path) -> DeviceRates:
             numbers = [value for value in values if isinstance(value, int | float) and not isinstance(value, bool)]
             if len(numbers) < len(fields) or not all(0 < value < float("inf") for value in numbers):
                 raise InputError(
-                    f"a measured run of {name!r} is {run!r:.80}", file=file,
+                    f"a measured run of {name!r} is {run!r:.80}",
+                    file=file,
                     expected=f"positive numbers for {', '.join(fields)}",
-                )  # fmt: skip
+                )
             runs.append(MeasuredRun(int(numbers[0]), int(numbers[1]), int(numbers[2]), float(numbers[3])))
         parts.append(tuple(runs))
     return DeviceRates(
@@ -371,7 +380,7 @@ class EvaluationPlan(Presented):
         yield Section(title, (Table(("", "", ""), tuple(rows), "lll"), Text(self.notes)))
 
     def as_dict(self) -> dict[str, Any]:
-        return {**asdict(self), "seconds": self.seconds, "notes": list(self.notes)}
+        return json_form({**vars(self), "seconds": self.seconds, "notes": self.notes})
 
 
 @accepts_options(Workload)

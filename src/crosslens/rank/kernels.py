@@ -34,9 +34,7 @@ def pair_products(left: Array, right: Array, rows: Array, columns: Array, out: A
             second += np.float64(b[j]) * np.float64(f[j])
             third += np.float64(c[j]) * np.float64(g[j])
             fourth += np.float64(d[j]) * np.float64(h[j])
-        out[p], out[q], out[r], out[s] = (
-            np.float32(first), np.float32(second), np.float32(third), np.float32(fourth),
-        )  # fmt: skip
+        out[p], out[q], out[r], out[s] = (np.float32(first), np.float32(second), np.float32(third), np.float32(fourth))
 
 
 @_reassociated

@@ -97,12 +97,12 @@ def rank_in_parts(
 ) -> dict[str, Ranking]:
     """Rank the wanted directions; with a checkpoint, resume where an interrupted call stopped, wherever it ran."""
     engine, tile, threads = current_engine(), tile or TILE, threads or available_cores()
-    wanted = {axis: direction for axis, direction in enumerate(directions) if direction is not None}
-    alone = len(wanted) == 1
+    axes = {axis: direction for axis, direction in enumerate(directions) if direction is not None}
+    alone = len(axes) == 1
     if not alone:
         outer = 0 if scorer.shape[0] > scorer.shape[1] else 1
     else:  # elsewhere, parts are queries that are ranked for good; here, pieces of the gallery, each read once
-        (axis,) = wanted
+        (axis,) = axes
         outer = axis if engine.distributed else 1 - axis
     length, work = scorer.shape[outer], scorer.shape[1 - outer] * scorer.work
     height = length
@@ -114,12 +114,12 @@ def rank_in_parts(
     blocks = Blocks(scorer.shape, (height, scorer.shape[1]) if outer == 0 else (scorer.shape[0], height), outer)
     merged = Merged(
         blocks,
-        {axis: direction.offsets for axis, direction in wanted.items()},
-        {axis: direction.keep for axis, direction in wanted.items()},
+        {axis: direction.offsets for axis, direction in axes.items()},
+        {axis: direction.keep for axis, direction in axes.items()},
         scorer.precision,
     )
     if checkpoint is not None:
-        merged.keep_in(Path(checkpoint), _checkpoint_key(wanted))
+        merged.keep_in(Path(checkpoint), _checkpoint_key(axes))
         outer = merged.blocks.outer
         length = scorer.shape[outer]
     todo = merged.todo()
@@ -139,7 +139,7 @@ def rank_in_parts(
             results = engine.run(partial(rank_part, advance=advance), part_work, tasks)
         for pair, lists in zip(todo, results, strict=True):
             merged.add(pair, lists)
-    return {names[axis]: ranking_of(direction, names[axis], merged.lists[axis]) for axis, direction in wanted.items()}
+    return {names[axis]: ranking_of(direction, names[axis], merged.lists[axis]) for axis, direction in axes.items()}
 
 
 def part_height(queries: int, work: int, slots: int) -> int:
@@ -149,9 +149,9 @@ def part_height(queries: int, work: int, slots: int) -> int:
     return -(-height // TILE) * TILE
 
 
-def _checkpoint_key(wanted: dict[int, Direction]) -> str:
+def _checkpoint_key(axes: dict[int, Direction]) -> str:
     parts: dict[str, Any] = {}
-    for axis, direction in wanted.items():
+    for axis, direction in axes.items():
         facts = {
             "keep": direction.keep, "queries": direction.queries, "gallery": direction.gallery,
             "offsets": direction.offsets, "targets": direction.targets, "slack": direction.slack,

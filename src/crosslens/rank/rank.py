@@ -134,8 +134,8 @@ def rank_queries(
         from crosslens.rank.gpu.task_ranking import rank_products
 
         both = (relevance, relevance.flip()) if as_rows else (relevance.flip(), relevance)
-        wanted = (0 if as_rows else 1,)
-        return rank_products(scorer, both, depth, names, device, tile, progress, checkpoint, wanted)[name]
+        axes = (0 if as_rows else 1,)
+        return rank_products(scorer, both, depth, names, device, tile, progress, checkpoint, axes)[name]
     from crosslens.rank.direction_state import Direction  # compiled code: slow to import
     from crosslens.rank.parts import rank_in_parts
 

@@ -7,7 +7,7 @@ import math
 import os
 import time
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -400,9 +400,6 @@ class MatrixSummary:
     max: float
     mean_own: float | None
     mean_others: float | None
-
-    def as_dict(self) -> dict[str, float | int | None]:
-        return asdict(self)
 
 
 def summarise_matrix(matrix: Array, dataset: Dataset) -> MatrixSummary:

@@ -293,8 +293,9 @@ def bounded_interval(sample: Linearised, bounds: Bounds, level: float) -> tuple[
         low, high = _trinomial_limits(up * size, down * size, size, level)
     if is_share and sample.spread < (1 - _GRADED) * variance:
         low, high = (
-            min(low, _limit_with_unseen(sample, 0.0, level)), max(high, _limit_with_unseen(sample, 1.0, level))
-        )  # fmt: skip
+            min(low, _limit_with_unseen(sample, 0.0, level)),
+            max(high, _limit_with_unseen(sample, 1.0, level)),
+        )
     return start + scale * low, start + scale * high
 
 

@@ -250,16 +250,20 @@ def json_form(value: Any) -> Any:
     """The content in mappings, lists and plain values, as JSON can hold it; NaN and infinity become None.
 
     A dataclass becomes a mapping of its fields, but for those whose metadata say ``json=False``; a table a list of its
-    rows.
+    rows. A value inside that has a method ``as_dict`` becomes what it returns.
     """
+
+    def inner(part: Any) -> Any:
+        return json_form(part.as_dict() if hasattr(part, "as_dict") else part)
+
     if is_dataclass(value) and not isinstance(value, Mapping):
         value = {part.name: getattr(value, part.name) for part in fields(value) if part.metadata.get("json", True)}
     if hasattr(value, "to_dicts"):
         value = value.to_dicts()
     if isinstance(value, Mapping):
-        return {str(key): json_form(part) for key, part in value.items()}
+        return {str(key): inner(part) for key, part in value.items()}
     if isinstance(value, float):
         return float(value) if math.isfinite(value) else None
     if isinstance(value, Iterable) and not isinstance(value, str | bytes):
-        return [json_form(part) for part in value]
-    return value
+        return [inner(part) for part in value]
+    return str(value) if isinstance(value, Path) else value

@@ -129,8 +129,9 @@ class BatchPlan:
         if size > self.captions:
             raise UsageError(
                 f"a batch of {size} pairs from {self.captions} training captions",
-                fix=f"choose a batch size of at most {self.captions}, or a larger fraction", option="batch_size",
-            )  # fmt: skip
+                fix=f"choose a batch size of at most {self.captions}, or a larger fraction",
+                option="batch_size",
+            )
         self.size, self.seed = size, seed
         self.per_epoch = self.captions // size
         self._epoch, self._order = -1, np.empty(0, np.int64)

@@ -199,8 +199,8 @@ def check_metrics(requests: Sequence[MetricRequest]) -> None:
     for name, request in requests_naming(requests, "scores_from"):
         if name != OWN_SCORES:
             raise UsageError(
-                f"{request} needs the scores of another encoder", fix=f"use scores_from={OWN_SCORES}, or evaluate "
-                "the trained model by crosslens evaluate",
-            )  # fmt: skip
+                f"{request} needs the scores of another encoder",
+                fix=f"use scores_from={OWN_SCORES}, or evaluate the trained model by crosslens evaluate",
+            )
     for phi in option_values(requests, "φ"):
         load_similarity(phi)

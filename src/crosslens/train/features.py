@@ -170,8 +170,9 @@ class TrainingData:
                 raise InputError(
                     f"features by {split.encoder or 'an unknown encoder'} in {name} and by "
                     f"{self.train.encoder or 'an unknown encoder'} in train",
-                    expected="features of one model in all splits", fix="encode all splits with the same model",
-                )  # fmt: skip
+                    expected="features of one model in all splits",
+                    fix="encode all splits with the same model",
+                )
 
     def fingerprint(self) -> str:
         """Changes with any caption or feature."""
@@ -301,8 +302,9 @@ def _split(folder: Path, name: str, entry: Any) -> Split:
     if not isinstance(table, Mapping) or not isinstance(table.get("source"), str):
         raise UsageError(
             f"{name} is {entry!r:.80}",
-            fix=f'write a path, or a table: {name} = {{ source = "flickr", captions = "captions.txt" }}', option=name,
-        )  # fmt: skip
+            fix=f'write a path, or a table: {name} = {{ source = "flickr", captions = "captions.txt" }}',
+            option=name,
+        )
     source, options = table["source"], {key: table[key] for key in table if key not in ("source", EMBEDDINGS)}
     paths = path_options(source, options, folder)  # seen from the folder of the data
     located = {key: str(folder / value) if key in paths else value for key, value in options.items()}
@@ -312,10 +314,11 @@ def _split(folder: Path, name: str, entry: Any) -> Split:
     stored_in = next((path for path in folders if (path / HEADER_FILE).is_file()), None)
     if stored_in is None:
         raise InputError(
-            f"no embeddings of the {name} images", file=candidates[0],
+            f"no embeddings of the {name} images",
+            file=candidates[0],
             expected=f"a folder {_IMAGES}, as crosslens encode writes it",
             fix=f"crosslens encode --model KIND:SOURCE --dataset … -o {candidates[0]}",
-        )  # fmt: skip
+        )
     stored = Embeddings.load(stored_in, mmap=True)
     with reading(stored_in):
         vectors = align_embeddings(stored, dataset.image_ids, "image").vectors

@@ -295,8 +295,9 @@ def infonce(
             if not all(getattr(encoded, "ndim", 0) == 2 for encoded in (batch.images, batch.captions)):
                 raise UsageError(
                     "self_targets asks for one vector per image and per caption, and the model has others",
-                    fix="leave self_targets out, or train a model such as vse", option="self_targets",
-                )  # fmt: skip
+                    fix="leave self_targets out, or train a model such as vse",
+                    option="self_targets",
+                )
             images, captions = batch.images.detach(), batch.captions.detach()
             alike = (images @ images.T + captions @ captions.T).to(batch.scores.dtype) / 2
             similar = (alike / target_temperature).masked_fill(other, -torch.inf)
@@ -513,8 +514,9 @@ def consensus(
         if not (isinstance(batch.images, tuple) and len(batch.images) == 4):
             raise CrosslensError("the loss consensus requires the model cvse", fix='write kind = "cvse" in [model]')
         (_, own_image, concept_image, log_image), (_, own_caption, concept_caption, log_caption) = (
-            batch.images, batch.captions,
-        )  # fmt: skip
+            batch.images,
+            batch.captions,
+        )
         divergence = (log_caption.exp() * (log_caption - log_image)).sum()
         return (
             instance * hinges(replace(batch, scores=own_image @ own_caption.T))

@@ -217,12 +217,14 @@ def check_processes(size: int, device: Any, batch_size: int) -> None:
         return
     if batch_size < size:
         raise UsageError(
-            f"a batch of {batch_size} pairs for {size} processes", fix="choose a batch of at least 1 pair per process",
+            f"a batch of {batch_size} pairs for {size} processes",
+            fix="choose a batch of at least 1 pair per process",
             option="processes",
-        )  # fmt: skip
+        )
     if not torch.distributed.is_available():
-        raise UsageError("this build of torch cannot use several processes", fix="leave processes at 1",
-                         option="processes")  # fmt: skip
+        raise UsageError(
+            "this build of torch cannot use several processes", fix="leave processes at 1", option="processes"
+        )
     if device.type == "cuda" and device.index is not None:
         raise UsageError(f"{size} processes on the one device {device}", fix="name the device cuda", option="device")
     if device.type == "cuda" and size > torch.cuda.device_count():

@@ -196,9 +196,8 @@ def _train_share(
 
 
 def _measured_again(
-    recipe: TrainingRecipe, data: TrainingData, output: Path, folder: Path, card: Mapping[str, Any],
-    progress: Progress,
-) -> Mapping[str, Any]:  # fmt: skip
+    recipe: TrainingRecipe, data: TrainingData, output: Path, folder: Path, card: Mapping[str, Any], progress: Progress
+) -> Mapping[str, Any]:
     """The card of a finished training with figures of further metrics; the folder is written anew.
 
     The run keeps what was measured before.

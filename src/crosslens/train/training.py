@@ -53,8 +53,9 @@ def build_optimizer(model: Any, settings: TrainingSettings) -> Any:
         raise CrosslensError(
             f"image_rate is {settings.image_rate} and text_rate is {settings.text_rate}, "
             f"and {type(model).__name__} does not say which of its parameters are the image's and the text's",
-            fix="leave both at 1, or give the model a method rate_groups", code="no-rate-groups",
-        )  # fmt: skip
+            fix="leave both at 1, or give the model a method rate_groups",
+            code="no-rate-groups",
+        )
     if differ:  # else models need not name groups
         by_group = {name: _trainable(parameters) for name, parameters in model.rate_groups().items()}
     unknown = by_group.keys() - factors.keys()
@@ -63,8 +64,9 @@ def build_optimizer(model: Any, settings: TrainingSettings) -> Any:
         problem = f"a group {min(unknown)!r}" if unknown else "a parameter in two groups"
         raise CrosslensError(
             f"rate_groups of {type(model).__name__} has {problem}",
-            fix="return the groups image and text, each parameter in one at most", code="no-rate-groups",
-        )  # fmt: skip
+            fix="return the groups image and text, each parameter in one at most",
+            code="no-rate-groups",
+        )
     rest = [parameter for parameter in _trainable(model.parameters()) if id(parameter) not in set(grouped_ids)]
     groups = [{"params": parameters, _FACTOR: factors[name]} for name, parameters in by_group.items()]
     groups = [group for group in (*groups, {"params": rest, _FACTOR: 1.0}) if group["params"]]
@@ -106,8 +108,9 @@ class Training:
         if len(self.train.features) < 2:
             raise UsageError(
                 "the training split has one image, and so no mismatched pairs",
-                fix="train on a larger fraction", option="fraction",
-            )  # fmt: skip
+                fix="train on a larger fraction",
+                option="fraction",
+            )
         self.plan = BatchPlan(self.train, self.settings.batch_size, self.settings.seed)
         self.steps = self.settings.steps(self.plan.per_epoch)
         self.vocabulary = CaptionVocabulary.of(self.train.dataset.texts, recipe.least_count)
@@ -250,8 +253,9 @@ class Training:
             last = f"the last checkpoint is of step {self.saved_step}" if self.saved_step else "no checkpoint yet"
             raise CrosslensError(
                 f"the loss is {value} at step {step + 1}, the norm of its gradient {float(norm)}; {last}",
-                fix="lower the learning rate, clip gradients, or compute in fp32", code="loss-not-finite",
-            )  # fmt: skip
+                fix="lower the learning rate, clip gradients, or compute in fp32",
+                code="loss-not-finite",
+            )
         self.optimizer.step()
         return value
 
@@ -287,8 +291,9 @@ class Training:
         if not math.isfinite(value):
             raise CrosslensError(
                 f"{self.settings.metric} of the validation split is {value}, so no checkpoint is better than another",
-                fix="choose another metric", option="metric",
-            )  # fmt: skip
+                fix="choose another metric",
+                option="metric",
+            )
         loss = self.losses[0] / max(1, self.losses[1])
         row = {
             "step": self.step, "epoch": self.step / self.plan.per_epoch, "loss": loss, "value": value,

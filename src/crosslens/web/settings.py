@@ -44,9 +44,10 @@ class ServeOptions(Options, group="Server"):
         1024, "Most megabytes of thumbnails that are kept; the oldest go first.", metavar="MB", minimum=1
     )
     models: tuple[str, ...] = option(
-        (), "Further encoder for live search, such as clip:openai/clip-vit-base-patch32; may be repeated.",
+        (),
+        "Further encoder for live search, such as clip:openai/clip-vit-base-patch32; may be repeated.",
         flags=("--model",),
-    )  # fmt: skip
+    )
 
     def __post_init__(self) -> None:
         super().__post_init__()

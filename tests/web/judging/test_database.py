@@ -10,7 +10,6 @@ import sys
 from pathlib import Path
 
 import pytest
-from alembic import command
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from sqlalchemy import inspect, select, text
@@ -18,19 +17,10 @@ from sqlalchemy.exc import IntegrityError
 
 from crosslens.core import CrosslensError, InputError, UnknownNameError
 from crosslens.web import members
-from crosslens.web.judging.accounts import may_see_picture, open_session
-from crosslens.web.judging.database import engine
 from crosslens.web.judging.database.engine import Database, open_database
 from crosslens.web.judging.database.projects import ProjectSettings, change_project, create_project, join, projects
-from crosslens.web.judging.database.tables import (
-    AccountRow,
-    AssignmentRow,
-    ItemPictureRow,
-    ItemRow,
-    JudgementRow,
-    JudgingTable,
-)
-from crosslens.web.judging.tasks import ItemContent, NewItem, picture_key
+from crosslens.web.judging.database.tables import AssignmentRow, ItemRow, JudgementRow, JudgingTable
+from crosslens.web.judging.tasks import ItemContent, NewItem
 from tests.web.judging.samples import add_items, item, items, person, project
 
 COLUMNS = {
@@ -47,51 +37,13 @@ COLUMNS = {
 }  # fmt: skip
 
 
-def test_migrations_make_the_tables_of_the_code(database: Database) -> None:
+def test_a_new_database_has_the_tables_of_the_code(database: Database) -> None:
     with database.engine.connect() as connection:
         context = MigrationContext.configure(connection, opts={"compare_type": True})
         assert compare_metadata(context, JudgingTable.metadata) == []
         stored = inspect(connection)
         for table, columns in COLUMNS.items():
             assert columns <= {column["name"] for column in stored.get_columns(table)}, table
-
-
-OLD_ROWS = """
-INSERT INTO account (id, name, name_key, password_hash, is_owner, created)
-    VALUES (1, 'Ann', 'ann', 'x', FALSE, '2025-01-01 00:00:00');
-INSERT INTO project (id, name, task, labels, guidelines, overlap, seed, settings, created)
-    VALUES (1, 'Old', 'pairs', '{"question": "?", "labels": []}', '', 1, 0, '{}', '2025-01-01 00:00:00');
-INSERT INTO membership (project, account, role, created) VALUES (1, 1, 'annotator', '2025-01-01 00:00:00');
-INSERT INTO item (id, project, position, content, kind, vacancies)
-    VALUES (1, 1, 0, '{"pictures": [{"dataset": "toys", "image": "a/b"}, {"dataset": "toys", "image": "a/b"}]}', 'real',
-    1);
-INSERT INTO item (id, project, position, content, kind, vacancies)
-    VALUES (2, 1, 1, '{"texts": [{"text": "no picture"}]}', 'real', 1)
-"""
-
-
-@pytest.mark.parametrize("version", ["0001", "0002"])
-def test_an_old_database_is_brought_up_to_date(address: str, version: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    newest = command.upgrade
-    monkeypatch.setattr(engine.command, "upgrade", lambda config, _: newest(config, version))
-    old = open_database(address)
-    assert "audit" not in inspect(old.engine).get_table_names()
-    with old.writing() as session:
-        for statement in OLD_ROWS.split(";"):
-            session.connection().exec_driver_sql(statement)
-    old.close()
-    monkeypatch.undo()
-    database = open_database(address)
-    assert {"model_requests", "audit", "password_reset"} <= set(inspect(database.engine).get_table_names())
-    with database.reading() as session:
-        assert session.execute(select(ItemPictureRow.item, ItemPictureRow.picture)).all() == [
-            (1, picture_key("toys", "a/b"))
-        ]
-        assert session.scalar(select(AccountRow.closed)) is None
-    token = open_session(database, 1)
-    assert may_see_picture(database, token, "toys", "a/b")
-    assert not may_see_picture(database, token, "toys", "a/c")
-    database.close()
 
 
 def rights(folder: Path) -> dict[str, int]:
@@ -159,13 +111,24 @@ def test_sqlite_waits_and_writes_through(sqlite_database: Database) -> None:
         assert session.scalar(text("PRAGMA busy_timeout")) >= 10_000
 
 
-def test_a_newer_database_is_refused(address: str) -> None:
+@pytest.mark.parametrize("version", ["0003", "9999"])
+def test_a_database_of_another_version_is_refused_and_stays_as_it_is(address: str, version: str) -> None:
     opened = open_database(address)
+    made = project(opened)
     with opened.writing() as session:
-        session.execute(text("UPDATE alembic_version SET version_num = '9999'"))
-    opened.close()
-    with pytest.raises(CrosslensError, match=r"newer version of crosslens \(format 9999\)"):
+        (current,) = session.execute(text("SELECT version_num FROM alembic_version")).scalars()
+        session.execute(text(f"UPDATE alembic_version SET version_num = '{version}'"))
+    with pytest.raises(CrosslensError, match=f"another version of crosslens: {version}, not {current}") as refused:
         open_database(address)
+    name = address.partition("?")[0].rpartition("/")[2]
+    assert name in refused.value.problem, "it says which file or database"
+    assert "export its judgements with that version, or name another file" in str(refused.value.fix)
+    with opened.writing() as session:
+        session.execute(text(f"UPDATE alembic_version SET version_num = '{current}'"))
+    opened.close()
+    again = open_database(address)
+    assert projects(again) == [made]
+    again.close()
 
 
 @pytest.mark.parametrize(

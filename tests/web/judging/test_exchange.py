@@ -17,7 +17,7 @@ from crosslens.analyze import find_missing_positives
 from crosslens.core import InputError, UnknownNameError, UsageError
 from crosslens.data import read_judgements, read_relevance
 from crosslens.explanations import concept_metrics, explain_run, save_overview
-from crosslens.storage import parquet_bytes
+from crosslens.storage import json_form, parquet_bytes
 from crosslens.web import ExportOptions, ImportOptions, export_content
 from crosslens.web.judging.agreement import judgement_table
 from crosslens.web.judging.database.projects import StoredItem
@@ -60,7 +60,7 @@ def test_failures_of_text_queries(run: cl.Run) -> None:
     assert note == "no concept metrics and causes: the dataset toys has no objects"
     assert not {"causes", "CA"} & {*about, *about["metrics"]}
     assert second.content.texts
-    json.dumps(first.content.as_dict(), allow_nan=False)
+    json.dumps(json_form(first.content), allow_nan=False)
 
 
 def test_failures_of_image_queries(run: cl.Run) -> None:

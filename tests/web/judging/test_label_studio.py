@@ -15,6 +15,7 @@ from xml.etree import ElementTree
 
 import pytest
 
+from crosslens.storage import json_form
 from crosslens.web import interface_of
 from crosslens.web.judging.agreement import judgement_table
 from crosslens.web.judging.exporting import label_studio_tasks
@@ -121,7 +122,7 @@ def test_tasks_fit_their_interface(task: str, pictures: int, texts: int) -> None
 def test_labels_with_markup_stay_labels() -> None:
     form = AnswerForm('Is <this> "good" & right?', (AnswerLabel('a "b" <c>', "A", "1"), AnswerLabel("d&e", "D", "2")))
     table, _ = answered(form)
-    interface = interface_of(read_form(form.as_dict()), items(1, 1))
+    interface = interface_of(read_form(json_form(form)), items(1, 1))
     assert problems(label_studio_tasks(table, items(1, 1), {}), interface) == []
 
 

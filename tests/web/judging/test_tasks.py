@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from crosslens.core import InputError, UsageError
-from crosslens.storage import SettingsFile
+from crosslens.storage import SettingsFile, json_form
 from crosslens.web.judging.database.projects import as_item
 from crosslens.web.judging.database.tables import ItemRow
 from crosslens.web.judging.tasks import (
@@ -57,7 +57,7 @@ def test_every_label_has_a_key_of_its_own(name: str) -> None:
 @pytest.mark.parametrize("name", TASKS)
 def test_forms_are_stored_and_read(name: str) -> None:
     form = TASKS[name].form
-    assert read_form(json.loads(json.dumps(form.as_dict()))) == form
+    assert read_form(json.loads(json.dumps(json_form(form)))) == form
 
 
 def test_a_form_of_ones_own() -> None:
@@ -189,5 +189,5 @@ def test_expected_answers() -> None:
 
 def test_content_is_stored_and_read() -> None:
     content = ItemContent((ShownPicture("d", "i", "t"),), (ShownText("x", "y"),), {"query": "q"})
-    row = ItemRow(id=1, project=1, kind="real", content=json.loads(json.dumps(content.as_dict())), expected=None)
+    row = ItemRow(id=1, project=1, kind="real", content=json.loads(json.dumps(json_form(content))), expected=None)
     assert as_item(row).content == content

@@ -31,7 +31,7 @@ from crosslens.core import (
 )
 from crosslens.metrics import format_count
 from crosslens.similarity import references_of
-from crosslens.storage import Array, random_stream
+from crosslens.storage import Array, json_form, random_stream
 from crosslens.values import Dataset
 
 CO_CAPTION_QUANTITIES = {
@@ -100,7 +100,7 @@ class PolysemyStudy(Presented):
                 yield from cluster_sections(entry.clusters, entry.dataset, entry.pictures, self.shown)
 
     def as_dict(self) -> dict[str, Any]:
-        return {"datasets": [entry.as_dict() for entry in self.datasets]}
+        return json_form({"datasets": self.datasets})
 
 
 def diversity_sections(results: Sequence[CaptionDiversity]) -> Iterator[Section]:

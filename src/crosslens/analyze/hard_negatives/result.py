@@ -217,7 +217,7 @@ class HardNegativesStudy(Presented):
 
     def as_dict(self) -> dict[str, Any]:
         results = [result.as_dict(self.failures) for result in self.results]
-        return {"results": results, "comparisons": [comparison.as_dict() for comparison in self.comparisons]}
+        return json_form({"results": results, "comparisons": self.comparisons})
 
 
 def accuracy_bars(results: Sequence[HardNegativesResult], measure: str) -> Bars:

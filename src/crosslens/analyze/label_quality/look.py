@@ -308,10 +308,11 @@ def _with_captions(subject: Subject, column: pl.Series, source: IntArray) -> Sub
     "missing-positives",
     "{count} of an image and a caption that nobody annotated {are} worth a look: {phi} is as high as between captions "
     "of one image, and none of them denies the other.",
-    stage="missing-positives", strengths=(0.02, 0.05, 0.1),
+    stage="missing-positives",
+    strengths=(0.02, 0.05, 0.1),
     strength_words="{:.0%} of the images there twice, each with half of the captions",
     causes=("same-image", "same-caption", "blank-vectors"),
-)  # fmt: skip
+)
 def plant_missing_positives(subject: Subject, strength: float, stream: np.random.Generator) -> Planted:
     """Images whose captions are divided between them and a second one that shows the same."""
     dataset, owner = subject.dataset, subject.owner

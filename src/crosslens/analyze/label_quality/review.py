@@ -116,9 +116,10 @@ class LabelQuality(Presented):
         if doubted := len(self.swaps.captions):
             sure, chance = len(self.swaps.evidence), "" if self.swaps.p is None else f" (p = {self.swaps.p:.2g})"
             why = (
-                f"{sure:,} of them can hardly be odd captions of their own" if self.swaps.many
+                f"{sure:,} of them can hardly be odd captions of their own"
+                if self.swaps.many
                 else f"of {sure:,} of the plainest ones that image has a doubted caption itself"
-            )  # fmt: skip
+            )
             parts.append(Text.of(f"{format_count(doubted, 'caption')} may belong to another image; {why}{chance}."))
         if reasons := self.reasons:
             facts = ((f"{name}: {reasons[name]:,}", f"{words}.") for name, words in REASONS.items() if name in reasons)
@@ -144,9 +145,7 @@ class LabelQuality(Presented):
             kind: str, count: int, noun: str, of_all: float, p: float, evidence: Sequence[Evidence], **words: str
         ) -> Observation:
             effect = Effect(count, None, None, f"{noun}s")
-            return Observation(
-                kind, words | {"count": format_count(count, noun)}, effect, of_all, p, evidence=evidence
-            )  # fmt: skip
+            return Observation(kind, words | {"count": format_count(count, noun)}, effect, of_all, p, evidence=evidence)
 
         if self.pictures:
             pairs = [(pair.first, pair.second) for pair in self.same_pictures]

@@ -83,7 +83,7 @@ class Stability:
         return max(self.defined, default=float("nan"))
 
     def as_dict(self) -> dict[str, Any]:
-        return json_form({**vars(self), "mean": self.mean, "lowest": self.lowest, "highest": self.highest})
+        return {**vars(self), "mean": self.mean, "lowest": self.lowest, "highest": self.highest}
 
 
 @dataclass(frozen=True)
@@ -247,23 +247,17 @@ class DifficultyStudy(Presented):
         yield Section("", tuple(parts))
 
     def as_dict(self) -> dict[str, Any]:
-        return {
-            **self.result.as_dict(),
-            "calibration": {name: calibration.as_dict() for name, calibration in self.calibrations.items()},
-            "beside": [result.as_dict() for result in self.beside],
-            "left_out": json_form(self.left_out),
-            "stability": None if self.stability is None else self.stability.as_dict(),
-            "disagreements": self.disagreements
-            and {
-                model: {
-                    "pairs": rows.height,
-                    "levels": dict(rows[DIFFICULTY].value_counts(sort=True).iter_rows()),
-                    "hardest": rows.head(self.shown).to_dicts(),
-                }
-                for model, rows in self.disagreements.items()
-            },
-            "hardest": self.result.hardest(self.shown).to_dicts(),
+        disagreements: Any = self.disagreements and {
+            model: {
+                "pairs": rows.height,
+                "levels": dict(rows[DIFFICULTY].value_counts(sort=True).iter_rows()),
+                "hardest": rows.head(self.shown),
+            }
+            for model, rows in self.disagreements.items()
         }
+        facts = {name: getattr(self, name) for name in ("beside", "left_out", "stability")}
+        content = {**self.result.as_dict(), "calibration": self.calibrations, **facts, "disagreements": disagreements}
+        return json_form({**content, "hardest": self.result.hardest(self.shown)})
 
     def _cards(self, heading: str, rows: pl.DataFrame) -> Cards:
         """Pairs as cards: without a picture, the other captions say what is to be seen."""

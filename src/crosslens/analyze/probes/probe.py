@@ -60,9 +60,7 @@ class Probes(Presented):
     steady: bool = True
     reason: str = ""
 
-    @property
-    def title(self) -> str:
-        return "What the model cannot do"
+    title = "What the model cannot do"
 
     def findings(self) -> Iterator[Observation]:
         """Of facts whether they go unread, of the tail whether it is cut off, of typing errors what they cost."""

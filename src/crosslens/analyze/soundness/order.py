@@ -110,9 +110,10 @@ def chance(subject: Subject, firsts: Mapping[str, Firsts]) -> Iterator[Observati
     better = any(mean_of(column, _SURE).low > level + 1e-9 for column, level in enumerate(by_chance))
     words = {
         "directions": " and ".join({"t2i": "images by captions", "i2t": "captions by images"}[name] for name in firsts),
-        "hits": Figure.share(hits.mean, *hits.interval), "chance": Figure.share(by_chance[0]),
+        "hits": Figure.share(hits.mean, *hits.interval),
+        "chance": Figure.share(by_chance[0]),
         "places": Figure.share(1 - places.mean, 1 - places.high, 1 - places.low),
-    }  # fmt: skip
+    }
     effect = Effect.of("share of queries", hits.mean, *hits.interval)
     yield Observation("chance", words, effect, weight=1.0, bounded=bool(bounded and not better))
 

@@ -35,9 +35,7 @@ class Soundness(Presented):
     observations: tuple[Observation, ...]
     not_looked_at: tuple[str, ...] = ()
 
-    @property
-    def title(self) -> str:
-        return "Is the input sound?"
+    title = "Is the input sound?"
 
     def findings(self) -> tuple[Observation, ...]:
         return self.observations

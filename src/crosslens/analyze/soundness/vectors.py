@@ -131,9 +131,8 @@ def _blank_rows(
     )
     # A chain of neighbours is no vector that all of them have.
     close = [
-        rows for rows in close
-        if np.linalg.norm(flat[rows] - flat[rows].mean(axis=0), axis=1).max() <= _NEARLY * usual
-    ]  # fmt: skip
+        rows for rows in close if np.linalg.norm(flat[rows] - flat[rows].mean(axis=0), axis=1).max() <= _NEARLY * usual
+    ]
     if not repeated and not close:
         return level, (), False, ()
     at_random = float(np.mean([likeness(left, right) for left, right in pairs.tolist()] or [0.0]))

@@ -54,8 +54,9 @@ def build_imp(
             raise UsageError(
                 f"{'no encoder' if texts is None else texts.name} encodes texts: the captions of an image are "
                 "compared in the end",
-                fix=f"name a text encoder: {argument('text_encoder')}", option="text_encoder",
-            )  # fmt: skip
+                fix=f"name a text encoder: {argument('text_encoder')}",
+                option="text_encoder",
+            )
         stages = CandidateStages(
             ImpSources(images, pool, visual, texts, asked, encoding), settings or SamplingSettings()
         )

@@ -97,8 +97,9 @@ def find_leaks(
         for name, text in corpus.texts:
             if (key := text_key(text)) in keys:
                 matches.setdefault(key, name)
-        rows += [(CAPTION, image, caption, corpus.name, matches[key], None) for image, caption, key in ours
-                 if key in matches]  # fmt: skip
+        rows += [
+            (CAPTION, image, caption, corpus.name, matches[key], None) for image, caption, key in ours if key in matches
+        ]
         if corpus.files and len(hashes):
             theirs = hash_files(list(corpus.files.values()), progress)
             signs, others = (np.where(array, np.float32(1), np.float32(-1)) for array in (hashes, theirs))

@@ -271,8 +271,9 @@ class PeoplesVerdicts:
     def of_log(entries: Sequence[Mapping[str, Any]], candidates: pl.DataFrame, annotators: int) -> PeoplesVerdicts:
         """What the log of a build says that people said."""
         try:
-            verdicts = [{entry["caption"]: Verdict(*entry["said"][number]) for entry in entries}
-                    for number in range(annotators)]  # fmt: skip
+            verdicts = [
+                {entry["caption"]: Verdict(*entry["said"][number]) for entry in entries} for number in range(annotators)
+            ]
             agreed = {entry["caption"]: Verdict(*entry["agreed"]) for entry in entries if entry["agreed"]}
         except (KeyError, IndexError, TypeError) as error:
             raise InputError("not the verdicts of a decision log", fix="use the log as it was written") from error

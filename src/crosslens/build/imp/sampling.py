@@ -185,8 +185,9 @@ def check_clusters(clusters: Clusters, band: tuple[float, float], sizes: tuple[i
         raise UsageError(
             f"the band is empty: no pool image has a cosine of {low:g} to {high:g} with any image "
             f"(the largest are {least:.2f} to {largest:.2f}, {middle:.2f} in the middle)",
-            fix=f"pass another {argument('band')}, or a larger pool", option="band",
-        )  # fmt: skip
+            fix=f"pass another {argument('band')}, or a larger pool",
+            option="band",
+        )
     enough = clusters.sizes >= sizes[0]
     if not enough.any():
         raise UsageError(

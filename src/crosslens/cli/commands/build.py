@@ -189,16 +189,18 @@ class ImpInputs(Options, group="Input"):
         None, "The images: a folder, a list of them, or a dataset.", metavar='PATH|"NAME KEY=VALUE …"'
     )
     pool: str | None = option(
-        None, "Captions with the image each belongs to: a table (columns text, image), or a dataset.",
+        None,
+        "Captions with the image each belongs to: a table (columns text, image), or a dataset.",
         metavar='FILE|"NAME KEY=VALUE …"',
-    )  # fmt: skip
+    )
     pool_images: str | None = option(
         None, "Where the pool's image files are. [default: the pool's folder, or here]", metavar="FOLDER"
     )
     titles: str | None = option(
-        None, "Captions of the images themselves, such as titles of web pages that show them (columns image, text).",
+        None,
+        "Captions of the images themselves, such as titles of web pages that show them (columns image, text).",
         metavar='FILE|"NAME KEY=VALUE …"',
-    )  # fmt: skip
+    )
     encoder: str | None = option(None, "Compares images (see crosslens encode --list).")
     text_encoder: str | None = option(
         None, "Compares the captions of an image. [default: --encoder, if it encodes texts]"
@@ -206,9 +208,10 @@ class ImpInputs(Options, group="Input"):
     image_embeddings: str | None = option(None, "Vectors of the images, instead of encoding them.")
     pool_embeddings: str | None = option(None, "The same of the pool's images.", metavar="FILE")
     corpus: tuple[str, ...] = option(
-        (), "Captions (a table, a text) or pictures (a folder) that the benchmark must not share; may be repeated.",
+        (),
+        "Captions (a table, a text) or pictures (a folder) that the benchmark must not share; may be repeated.",
         metavar="PATH",
-    )  # fmt: skip
+    )
 
 
 _IMP_ORIGIN = (*(name for name in declarations(ImpInputs)), "image_folder", "precision", "skip_bad")
@@ -263,8 +266,9 @@ def imp(
     if repeat is not None:
         log = build.DecisionLog.load(repeat, build.IMP)
         kinds = (SamplingSettings, CleaningSettings, SelectionSettings)
-        refuse_on_repeat(context, (*(name for kind in kinds for name in declarations(kind)),
-                                    "copy_images", "annotations"))  # fmt: skip
+        refuse_on_repeat(
+            context, (*(name for kind in kinds for name in declarations(kind)), "copy_images", "annotations")
+        )
         settings, cleaning, selection = (
             kind(**{name: tuple(value) if isinstance(value, list) else value for name, value in log.head[part].items()})
             for kind, part in zip(kinds, ("settings", "cleaning", "selection"), strict=True)

@@ -74,7 +74,7 @@ def status(
     if project is None:
         listed = web.list_projects(database)
         rows = tuple((f"{entry.project.id} {entry.project.name}", entry.line) for entry in listed)
-        return CommandAnswer("Judging projects", (FactList(rows),), [entry.as_dict() for entry in listed])
+        return CommandAnswer("Judging projects", (FactList(rows),), listed)
     files = web.picture_files(location.folder, *served_data(served)) if served else None
     return web.results_of(database, web.project_named(database, project).id, files)
 
@@ -256,7 +256,7 @@ def members(
     people, invitations = web.members(database, number), web.open_invitations(database, number)
     content = {
         "members": [{"account": account, "name": name, "role": role} for account, name, role in people],
-        "invitations": [invitation.as_dict() for invitation in invitations],
+        "invitations": invitations,
     }
     listed = _table(("member", "role"), [(name, role) for _, name, role in people], "ll")
     return CommandAnswer(f"Members of project {number}", (listed, *_invitations(invitations)), content)
@@ -295,10 +295,7 @@ def accounts(
             (line.name, line.kind, line.judgements, line.sessions, ", ".join(line.projects)) for line in listed
         ]
         accounts = _table(("account", "kind", "judgements", "sessions", "projects"), rows, "llrrl")
-        content = {
-            "accounts": [line.as_dict() for line in listed],
-            "invitations": [invitation.as_dict() for invitation in invitations],
-        }
+        content = {"accounts": listed, "invitations": invitations}
         return CommandAnswer("Accounts", (accounts, *_invitations(invitations)), content)
     ((action, name),) = requested.items()
     account = web.account_named(database, name)
@@ -345,7 +342,7 @@ def audit(
     if len(entries) == limit:
         print_note(f"note: there may be more than {limit:,} entries: pass --limit")
     log = _table(("time (UTC)", "who", "what", "about"), rows, "llll")
-    return CommandAnswer("Who did what", (log,), [entry.as_dict() for entry in entries])
+    return CommandAnswer("Who did what", (log,), entries)
 
 
 def _unbroken(link: str) -> FactList:
@@ -394,8 +391,9 @@ class ModelJudgeOptions(Options, group="Judging"):
         if self.endpoint is None and self.record is None and not self.dry_run:
             raise UsageError(
                 "no endpoint is named",
-                fix="pass --endpoint URL, or --record FOLDER to replay answers", option="endpoint",
-            )  # fmt: skip
+                fix="pass --endpoint URL, or --record FOLDER to replay answers",
+                option="endpoint",
+            )
         address = encode.Endpoint("http://127.0.0.1:8000/v1", self.model)  # shown by --dry-run
         if self.endpoint is not None:
             address, _ = encode.read_address(self.endpoint, "endpoint", {}, {}, self.model)
@@ -462,10 +460,10 @@ def judge(
     if len(outcome.unusable) > 5:
         print_note(f"note: and {len(outcome.unusable) - 5:,} more")
     summary = (
-        f"{result.model}: {outcome.answered:,} items judged with {outcome.requests:,} requests; {result.known:,} were "
-        f"judged before, {outcome.left:,} are left"
+        f"{result.model}: {outcome.answered:,} items judged with {outcome.requests:,} requests; "
+        f"{result.judged_before:,} were judged before, {outcome.left:,} are left"
     )
-    counted, usage, tokens = "", result.asked, result.asked.tokens
+    counted, usage, tokens = "", result.usage, result.usage.tokens
     if outcome.requests and tokens.uncounted == usage.requests:
         counted = "tokens: the endpoint does not count them"
     elif outcome.requests:

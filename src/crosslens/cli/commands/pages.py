@@ -132,15 +132,13 @@ def gallery(
         None, "A query: its id, or a part of its text (of an image: of a caption); may be repeated.", metavar="ID|TEXT"
     ),
     hardest: int = option(0, "Add the N queries that every model ranks worst.", minimum=0),
-    random: int = option(
-        0, "Add N drawn queries. [default: 5 where no others are chosen]", minimum=0
-    ),
+    random: int = option(0, "Add N drawn queries. [default: 5 where no others are chosen]", minimum=0),
     seed: int = option(0, "Seed of --random."),
     direction: str | None = option(None, "[default: the one that has the query; texts first]", metavar="t2i|t2t|i2t"),
     k: int = option(5, "How many items of each list are shown.", minimum=1),
     phi: str | None = option(None, "Say how similar each item is to the query: cider, spice, …", metavar="NAME"),
     write: Write = None,
-) -> explanations.Gallery:  # fmt: skip
+) -> explanations.Gallery:
     """Show the top k of several models side by side.
 
     Relevant items are marked; for each list the rank of the first relevant item is given, and for each query how much

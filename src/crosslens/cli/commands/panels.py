@@ -96,9 +96,10 @@ class NegativeOptions(Options):
 
     rejected: Path | None = option(None, "Captions that do not match: image, text; score[MODEL] if scored.")
     negatives: str | None = option(
-        None, "How many such pairs per image; without --rejected, drawn captions of other images. [default: 1]",
+        None,
+        "How many such pairs per image; without --rejected, drawn captions of other images. [default: 1]",
         metavar="N|all",
-    )  # fmt: skip
+    )
     area: str = option("step", "AUPRC as average precision (step) or by trapezoids.", metavar="step|trapezoid")
 
 
@@ -197,7 +198,7 @@ def scorers(
     Name two: runs, models, models of pairs (blip:, vqa:), similarities of captions, or tables of scores. Every caption
     is scored with its image; shown are distributions by difficulty, correlations, Bland-Altman limits of agreement,
     and the pairs on which the two disagree most.
-    """  # fmt: skip
+    """
     check_tables(output, overwrite=overwrite)
     words = [*(runs or ()), *models.model, *models.pair_model, *(phi or ()), *models.scores]
     if len(words) != 2:

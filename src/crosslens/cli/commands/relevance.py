@@ -214,5 +214,5 @@ def similarity(
     for label, value in (("  of own captions", summary.mean_own), ("  of others", summary.mean_others)):
         if value is not None:
             rows[label] = f"{value:.4g}"
-    facts = {"phi": loaded.name, "revision": loaded.revision, **summary.as_dict(), "written": list(map(str, files))}
+    facts = {"phi": loaded.name, "revision": loaded.revision, **vars(summary), "written": list(map(str, files))}
     return CommandAnswer(f"φ of {dataset.name}", (FactList(tuple(rows.items())),), facts)

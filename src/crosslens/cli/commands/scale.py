@@ -87,8 +87,9 @@ def curve(
             needed, growing = ("m", "m") if over == "gallery" else ("gallery", "the gallery")
             raise UsageError(
                 f"{argument(name)} is for curves over {growing}",
-                fix=f"leave it out, or pass {argument('over', needed)}", option=name,
-            )  # fmt: skip
+                fix=f"leave it out, or pass {argument('over', needed)}",
+                option=name,
+            )
     if over == "gallery":
         return pipeline.gallery_curve(
             [load_run(folder) for folder in runs], sizes.metrics,

@@ -89,9 +89,10 @@ class TrainingChanges(Options, group="Training"):
     learning_rate: float | None = _setting("learning_rate", _AS_IN_RECIPE)
     precision: str | None = _setting("precision", _AS_IN_RECIPE)
     test_metrics: str | None = option(
-        None, 'Metrics of the test split besides those of the recipe, such as "NCS@10 Nsum[spice]".',
+        None,
+        'Metrics of the test split besides those of the recipe, such as "NCS@10 Nsum[spice]".',
         flags=("--metrics",),
-    )  # fmt: skip
+    )
     processes: int | None = _setting("processes", _AS_IN_RECIPE)
     device: str | None = _setting("device")
     threads: int | None = _setting("threads")

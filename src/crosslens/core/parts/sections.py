@@ -74,7 +74,6 @@ class PairedBars(Chart):
     levels: tuple[tuple[str, Tone], ...]
     rows: tuple[PairedBar, ...]
     chance: float | None = None
-    chance_words: str = "by chance"
     heading: str = ""
     measure: str = ""
     """What the figure behind a bar is."""

@@ -41,13 +41,11 @@ def read_precomputed_captions(folder: str | Path, split: str, captions_per_image
     return _read(Path(folder), split, captions_per_image)[0]
 
 
-def read_precomputed(
-    folder: str | Path, split: str, captions_per_image: int = 5, model: str = ""
-) -> tuple[Dataset, Embeddings]:
+def read_precomputed(folder: str | Path, split: str, captions_per_image: int = 5) -> tuple[Dataset, Embeddings]:
     """Images and captions of a precomputed split, and the images' features: one row per image, in their order."""
     dataset, rows = _read(Path(folder), split, captions_per_image)
     with reading(Path(folder) / f"{split}_ims.npy"):
-        return dataset, Embeddings(dataset.image_ids, rows, model=model)
+        return dataset, Embeddings(dataset.image_ids, rows)
 
 
 def _read(folder: Path, split: str, each: int) -> tuple[Dataset, Array]:

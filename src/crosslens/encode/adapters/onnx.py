@@ -324,6 +324,7 @@ def packaged_sentence_encoder(name: str, options: EncodeOptions) -> OnnxEncoder 
     if weights is None or words is None:  # the first package has no tokenizer; the second one's is the same
         return None
     model = name.partition("/")[2]
-    tower = TextTower(str(weights / "model" / f"{model}.onnx"), str(words / "model" / "tokenizer.json"), output="461",
-                      longest=128)  # fmt: skip
+    tower = TextTower(
+        str(weights / "model" / f"{model}.onnx"), str(words / "model" / "tokenizer.json"), output="461", longest=128
+    )
     return OnnxEncoder(text=tower, name=f"onnx:{model}", options=options, threads=1, lazy=True)

@@ -194,8 +194,9 @@ def evaluate(
     with run_folder(output, provenance["key"], overwrite=overwrite) as (work, finished):
         if finished is not None:
             return finished
-        values, rankings = _measure(ranker, graded, second_stage, requested, protocol, arguments, provenance,
-                                    shown_progress(progress), work)  # fmt: skip
+        values, rankings = _measure(
+            ranker, graded, second_stage, requested, protocol, arguments, provenance, shown_progress(progress), work
+        )
         inputs = provenance.get("inputs", {}).values()
         models = {facts.get("model") or facts.get("system") or "" for facts in inputs} - {""}
         name = " + ".join(sorted(models)) or "run"

@@ -60,8 +60,9 @@ def measure_vectors(
     if unknown is not None:
         raise InputError(
             f"a caption names the image {unknown!r}, which has no vector",
-            expected=f"one of the {len(names):,} images", fix="pass the features of every image that captions name",
-        )  # fmt: skip
+            expected=f"one of the {len(names):,} images",
+            fix="pass the features of every image that captions name",
+        )
     requests = vector_metrics(metrics)
     of_images, of_captions = Embeddings.of(images, names), Embeddings.of(captions)
     rows = np.array([row_of[name] for name in owners], np.int64)

@@ -184,10 +184,7 @@ def table_notes(values: Mapping[str, MetricValues], *, intervals: bool = True) -
         for name, number in more.items()
         if number and split_name(name)[0] != BOTH
     ]
-    return [
-        _queries(values), *skipped, unit_sentence(values), *(unread if assumed else ()), *brackets,
-        *definitions,
-    ]  # fmt: skip
+    return [_queries(values), *skipped, unit_sentence(values), *(unread if assumed else ()), *brackets, *definitions]
 
 
 def _queries(values: Mapping[str, MetricValues]) -> str:

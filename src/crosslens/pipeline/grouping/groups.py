@@ -205,11 +205,8 @@ class GroupedMetrics(Presented):
         return {"name": self.name, **({"protocol": dict(self.protocol)} if self.protocol else {}), **self.figures()}
 
     def figures(self) -> dict[str, Any]:
-        metrics = {
-            name: {group: values.as_dict() for group, values in groups.items()} for name, groups in self.values.items()
-        }
-        left_out = dict(self.left_out)
-        return {"by": self.column, "overlapping": self.overlapping, "left_out": left_out, "metrics": metrics}
+        facts = {"by": self.column, "overlapping": self.overlapping, "left_out": self.left_out}
+        return json_form({**facts, "metrics": self.values})
 
     def sections(self) -> Iterator[Section]:
         """A table per direction, a row per group, the largest first; below, a chart of each metric."""
@@ -488,7 +485,7 @@ class GroupedComparison(Presented):
         yield Section("", (replace(table(str), narrow=replace(table(letters.__getitem__), narrow=shortest)),))
 
     def as_dict(self) -> dict[str, Any]:
-        return {"by": self.column, "groups": {group: comparison.as_dict() for group, comparison in self.groups.items()}}
+        return json_form({"by": self.column, "groups": self.groups})
 
 
 def compare_groups(
@@ -503,9 +500,7 @@ def compare_groups(
     seed: int = 0,
 ) -> GroupedComparison:
     """The comparison of the runs within each group of the first run's queries; p-values corrected over all groups."""
-    shared = [
-        name for name in chosen_metrics(runs[:1], metrics, column) if all(name in run.values for run in runs)
-    ]  # fmt: skip
+    shared = [name for name in chosen_metrics(runs[:1], metrics, column) if all(name in run.values for run in runs)]
     if not shared:
         raise UsageError(f"no metric of all runs has values by {column}", fix="choose another column")
     members: dict[str, dict[str, set[str]]] = {}

@@ -25,6 +25,7 @@ from crosslens.pipeline.grouping.groups import (
     several_values,
     smaller_groups,
 )
+from crosslens.storage import json_form
 from crosslens.values import BOTH, DIRECTION_LABELS, MetricValues, Run, split_name
 
 WHOLE = "(all)"
@@ -57,13 +58,12 @@ class SideBySide(Presented):
 
     def as_dict(self) -> dict[str, Any]:
         """The JSON form: metric, run, group, figures; fractions, never percent."""
-        metrics = {metric: _as_dicts(runs) for metric, runs in self.values.items()}
-        head = {"runs": list(self.runs), **({"notes": list(self.notes)} if self.notes else {})}
+        head = {"runs": self.runs, **({"notes": self.notes} if self.notes else {})}
         if self.column is None:
-            whole = {metric: {run: groups[WHOLE] for run, groups in runs.items()} for metric, runs in metrics.items()}
-            return {**head, "metrics": whole}
-        facts = {"by": self.column, "overlapping": self.overlapping, "left_out": dict(self.left_out)}
-        return {**head, **facts, "metrics": metrics}
+            whole = {name: {run: groups[WHOLE] for run, groups in runs.items()} for name, runs in self.values.items()}
+            return json_form({**head, "metrics": whole})
+        facts = {"by": self.column, "overlapping": self.overlapping, "left_out": self.left_out}
+        return json_form({**head, **facts, "metrics": self.values})
 
     def in_order(self, groups: Sequence[str]) -> SideBySide:
         """These runs with these groups first, in this order."""
@@ -140,10 +140,6 @@ class SideBySide(Presented):
         if self.overlapping and self.column:
             yield several_values(self.column)
         yield from self.notes
-
-
-def _as_dicts(runs: RunGroups) -> dict[str, dict[str, Any]]:
-    return {run: {group: values.as_dict() for group, values in groups.items()} for run, groups in runs.items()}
 
 
 def side_by_side(
@@ -254,7 +250,7 @@ class GroupChart(Presented):
         yield Section(self.title, (bars, table, Text.of(" · ".join(self.facts), note=True)))
 
     def as_dict(self) -> dict[str, Any]:
-        return {"metric": self.metric, "by": self.column or None, "runs": _as_dicts(self.runs)}
+        return json_form({"metric": self.metric, "by": self.column or None, "runs": self.runs})
 
 
 def plot(

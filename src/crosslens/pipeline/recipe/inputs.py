@@ -99,12 +99,13 @@ def relevance_encoders(
             )
             if loaded.scores is None or not same:
                 raise InputError(
-                    "a run of ranked lists, which do not score every pair" if loaded.scores is None else
-                    "a run over other images or captions",
+                    "a run of ranked lists, which do not score every pair"
+                    if loaded.scores is None
+                    else "a run over other images or captions",
                     file=path,
                     expected="a run from embeddings, from a model, or from a score matrix of the same dataset",
                     fix="name such a run, or a score matrix (.npy, images × captions)",
-                )  # fmt: skip
+                )
             encoders[name] = loaded.scores
         elif path.is_dir():
             encoders[name] = _from_embeddings(path)
@@ -240,9 +241,8 @@ def _load_named(recipe: Recipe, options: EncodeOptions, progress: Progress | Non
     if scorer is None or loaded.dataset is None:
         return loaded
     second = SecondStage.over(
-        loaded.dataset, scorer, recipe.rerank.depth, image_folder=encoding.image_folder,
-        **encoding.stream(progress),
-    )  # fmt: skip
+        loaded.dataset, scorer, recipe.rerank.depth, image_folder=encoding.image_folder, **encoding.stream(progress)
+    )
     sources = {"rerank_model": second.scorer.revision, "pictures": second.content}
     fingerprints = {**loaded.fingerprints, **{key: value for key, value in sources.items() if value}}
     return replace(loaded, fingerprints=fingerprints, second_stage=second)

@@ -195,9 +195,10 @@ class Recipe:
         # Pictures belong to the dataset, whoever made the vectors; a pair scorer has a precision, too.
         elsewhere = ("image_folder",) * dataset + ("precision",) * re_ranked
         unused = [
-            entry.name for entry in fields(model)
+            entry.name
+            for entry in fields(model)
             if entry.name not in elsewhere and getattr(model, entry.name) != entry.default
-        ]  # fmt: skip
+        ]
         # Exactly one kind of input is evaluated, and of embeddings both sides.
         images, captions = inputs.image_embeddings, inputs.caption_embeddings
         kinds = given_sources(embeddings=(images, captions), scores=inputs.scores, runs=inputs.runs, model=model.name)

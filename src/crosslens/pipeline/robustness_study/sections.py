@@ -109,12 +109,13 @@ def drop_strip(study: StudyTables) -> Section:
     metric = metric if metric in study.drops["metric"].to_list() else study.headline
     rows = tuple(
         Interval(
-            metric_figure(metric, None, signed=True).of_row(row, "drop"), phrase_of(row["perturbation"]),
+            metric_figure(metric, None, signed=True).of_row(row, "drop"),
+            phrase_of(row["perturbation"]),
             tone="bad" if row["low"] > 0 else "good" if row["high"] < 0 else "unsure",
             address=f"#{_target('lost', row['perturbation'])}" if row["drop"] > 0 and metric.endswith("/Hit@1") else "",
         )
         for row in _of_metric(study, metric)
-    )  # fmt: skip
+    )
     title = f"What changing every caption costs: points of {metric} lost"
     return Section("", (Intervals(title=title, rows=rows, mark=0.0, heading="change"),))
 
@@ -179,9 +180,9 @@ def _bar(perturbation: str, rows: list[Values], ranking: Ranking) -> PairedBar:
     for kind, (words, _), part in zip(("lost", "gained"), _LEVELS[1:3], (lost, gained), strict=True):
         more = f", the first {_MOST_LISTED}" if len(part) > _MOST_LISTED else ""
         entries = tuple((row["query"], f"“{row['original']}” → “{row['text']}”") for row in part[:_MOST_LISTED])
-        lists.append(EvidenceList(
-            _target(kind, perturbation), f"{format_count(len(part), 'caption')}: {words}{more}", entries
-        ))  # fmt: skip
+        lists.append(
+            EvidenceList(_target(kind, perturbation), f"{format_count(len(part), 'caption')}: {words}{more}", entries)
+        )
     shortest = min(lost or rows, key=lambda row: (row["original"] == row["text"], len(row["original"]), row["query"]))
     cards = tuple(map(card, lost[:_MOST_CARDS]))
     return PairedBar(
@@ -264,11 +265,11 @@ def _seeds(study: StudyTables) -> Shown:
     spread = study.spread.filter(pl.col("metric") == study.headline).to_dicts()
     keys = ("mean", "deviation", "lowest", "highest")
     tables = _tables(
-        study, spread, ("perturbation", "mean drop", "deviation", "lowest", "highest"),
-        lambda row: (
-            row["perturbation"], *(metric_figure(study.headline, row[key]) for key in keys)
-        ),
-    )  # fmt: skip
+        study,
+        spread,
+        ("perturbation", "mean drop", "deviation", "lowest", "highest"),
+        lambda row: (row["perturbation"], *(metric_figure(study.headline, row[key]) for key in keys)),
+    )
     tables = [replace(table, title=f"{table.title}, {spread[0]['seeds']} seeds") for table in tables]
     note = "The drop under several seeds of the perturbations; the other tables are of the first seed."
     return f"Drop of {study.headline} over seeds", tables, (note,)

@@ -361,9 +361,10 @@ def drop_rows(
         if is_mean:  # over the touched queries alone
             bounds = bounds_of(metric)
             estimate = Bootstrap(before.clusters[touched], options.resamples, options.seed).estimate(
-                sign * (after.values[touched] - before.values[touched]), level=options.level,
+                sign * (after.values[touched] - before.values[touched]),
+                level=options.level,
                 bounds=bounds and difference_bounds(bounds),
-            )  # fmt: skip
+            )
             applied = (estimate.mean, estimate.low, estimate.high)
         else:
             figures = [aggregate(values.values[touched], values.statistic) for values in (before, after)]

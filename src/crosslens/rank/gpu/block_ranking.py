@@ -100,18 +100,18 @@ class Upload:
 
 def merged_blocks(products: Products, blocks: Blocks) -> Merged:
     """Nothing merged yet."""
-    offsets = {axis: products.relevant[axis].offsets for axis in products.wanted}
-    return Merged(blocks, offsets, {axis: products.keep(axis) for axis in products.wanted})
+    offsets = {axis: products.relevant[axis].offsets for axis in products.axes}
+    return Merged(blocks, offsets, {axis: products.keep(axis) for axis in products.axes})
 
 
 def rankings_of(products: Products, merged: Merged, names: tuple[str, str]) -> dict[str, Ranking]:
     """The ranking of every wanted direction, once all pairs are merged."""
-    return {names[axis]: merged.lists[axis].ranking(names[axis], products.relevant[axis]) for axis in products.wanted}
+    return {names[axis]: merged.lists[axis].ranking(names[axis], products.relevant[axis]) for axis in products.axes}
 
 
 def checkpoint_key(scorer: InnerProduct, products: Products, targets: tuple[Array, Array]) -> str:
     """Changes when anything that the ranking depends on does."""
-    parts: dict[str, Any] = {"depth": products.depth, "shape": list(scorer.shape), "wanted": list(products.wanted)}
+    parts: dict[str, Any] = {"depth": products.depth, "shape": list(scorer.shape), "wanted": list(products.axes)}
     parts |= {"row slack": scorer.row_slack, "column slack": scorer.column_slack}
     for axis, relevance in enumerate(products.relevant):
         parts |= {f"offsets {axis}": relevance.offsets, f"items {axis}": relevance.items}
@@ -173,7 +173,7 @@ class BlockRanking:
 
     def keep_in(self, folder: Path, scorer: InnerProduct) -> None:
         """Store the state there, and go on from what is stored."""
-        alone = len(self._products.wanted) == 1  # the other direction is ranked by another call
+        alone = len(self._products.axes) == 1  # the other direction is ranked by another call
         if self.merged.done.size == 1 and not folder.exists() and not alone:
             return  # nothing to store: there is one pair of blocks
         key = checkpoint_key(scorer, self._products, self._score_relevant())
@@ -247,7 +247,7 @@ class BlockRanking:
             return self._direction(0, pair, blocks, where), self._direction(1, pair, blocks, where)
 
         ranked = rank_pair(directions, self._products.tile, progress)
-        self.merged.add(pair, {axis: ranked[axis].lists() for axis in self._products.wanted})
+        self.merged.add(pair, {axis: ranked[axis].lists() for axis in self._products.axes})
         progress.complete()
 
     def _direction(

@@ -128,14 +128,14 @@ def _without_buffers(memory: int) -> int:
 class Products:
     """The vectors of rows and columns, what is relevant to each, and how many items a list keeps.
 
-    ``wanted`` are the directions that are asked for: 0, whose queries are the rows, and 1, whose queries are columns.
+    ``axes`` are the directions that are asked for: 0, whose queries are the rows, and 1, whose queries are columns.
     """
 
     vectors: tuple[VectorBlocks, VectorBlocks]
     relevant: tuple[Relevance, Relevance]
     depth: int
     tile: int | None = None
-    wanted: tuple[int, ...] = (0, 1)
+    axes: tuple[int, ...] = (0, 1)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -159,7 +159,7 @@ class Products:
 
     def depth_of(self, axis: int) -> int:
         """The length of a list: as short as can be where nobody asks for it."""
-        return self.depth if axis in self.wanted else 1
+        return self.depth if axis in self.axes else 1
 
     def keep(self, axis: int) -> int:
         """How many items a list of this direction has."""
@@ -191,12 +191,13 @@ class ProductPart:
             scores.append(targets[axis][first:last])
         return ProductPart(blocks, (offsets[0], offsets[1]), (items[0], items[1]), (scores[0], scores[1]))
 
-    def products(self, vectors: tuple[VectorBlocks, VectorBlocks], depth: int, tile: int | None,
-                 wanted: tuple[int, ...]) -> Products:  # fmt: skip
+    def products(
+        self, vectors: tuple[VectorBlocks, VectorBlocks], depth: int, tile: int | None, axes: tuple[int, ...]
+    ) -> Products:
         """The part as a ranking of its own, of queries without names: ids would take longer to travel than vectors."""
         rows, columns = (select_rows(stored, block) for stored, block in zip(vectors, self.blocks, strict=True))
         nameless = [
             Relevance(("",) * (len(offsets) - 1), (), offsets, items, np.ones(len(items), np.float32))
             for offsets, items in zip(self.offsets, self.items, strict=True)
         ]
-        return Products((rows, columns), (nameless[0], nameless[1]), depth, tile, wanted)
+        return Products((rows, columns), (nameless[0], nameless[1]), depth, tile, axes)

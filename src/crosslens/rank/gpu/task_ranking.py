@@ -84,7 +84,7 @@ class _TaskWork:
     vectors: tuple[VectorBlocks, VectorBlocks]
     depth: int
     tile: int | None
-    wanted: tuple[int, ...]
+    axes: tuple[int, ...]
     device: TaskDevice
 
 
@@ -98,7 +98,7 @@ def rank_in_tasks(
     checkpoint: str | Path | None = None,
 ) -> dict[str, Ranking]:
     """Rank inner products in tasks of an engine; with a checkpoint, resume where an interrupted call stopped."""
-    work = _TaskWork(products.vectors, products.depth, products.tile, products.wanted, device)
+    work = _TaskWork(products.vectors, products.depth, products.tile, products.axes, device)
     targets = relevant_scores(products.relevant, lambda rows, columns: _scores_in_tasks(work, rows, columns, engine))
     devices = max(1, engine.slots(gpu=device.gpu))
     merged = merged_blocks(products, task_blocks(products.shape, products.dimension, devices, device.kind))
@@ -122,7 +122,7 @@ def rank_product_part(work: _TaskWork, part: ProductPart) -> dict[int, Lists]:
 
     with _naming_the_node():
         device = work.device.device()
-        ranking = BlockRanking(part.products(work.vectors, work.depth, work.tile, work.wanted), [device], part.scores)
+        ranking = BlockRanking(part.products(work.vectors, work.depth, work.tile, work.axes), [device], part.scores)
         ranking.run(SilentProgress())
     results = {axis: lists.packed() for axis, lists in ranking.merged.lists.items()}
     if device.type == "cuda":
@@ -165,11 +165,11 @@ def rank_products(
     tile: int | None,
     progress: Progress,
     checkpoint: str | Path | None = None,
-    wanted: tuple[int, ...] = (0, 1),
+    axes: tuple[int, ...] = (0, 1),
 ) -> dict[str, Ranking]:
-    """Rank the ``wanted`` directions; with a checkpoint, resume where an interrupted call stopped, wherever it ran."""
+    """Rank the ``axes`` directions; with a checkpoint, resume where an interrupted call stopped, wherever it ran."""
     rows, columns = relevant
-    products = Products((scorer.rows, scorer.columns), (rows, columns), depth, tile, wanted)
+    products = Products((scorer.rows, scorer.columns), (rows, columns), depth, tile, axes)
     engine = current_engine()
     of_tasks = device_of_tasks(engine, device, products.work)
     if of_tasks is not None:

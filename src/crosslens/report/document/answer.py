@@ -316,8 +316,9 @@ def _how_good(context: ReportContext) -> AnsweredQuestion | None:
         certainty, reason = "open", "The run has no interval."
     elif any(
         "*" in FINDING_KINDS[finding.kind].details["silences"] and finding.model in ("", name)
-        for finding in context.findings if finding.certainty != "open"
-    ):  # fmt: skip
+        for finding in context.findings
+        if finding.certainty != "open"
+    ):
         certainty = "open"
         reason = "open: the input is not sound, so this says how good the files are, and not how good the model is."
     return AnsweredQuestion("How good is it?", text, certainty, reason, "#groups", "By group ↓")
@@ -400,9 +401,10 @@ def _answer(
     first = findings[0]
     said = [context.said(first)]
     said += [  # the next finding of another kind that is as sure
-        context.said(finding) for finding in findings[1:]
+        context.said(finding)
+        for finding in findings[1:]
         if finding.kind != first.kind and finding.certainty == first.certainty != "open"
-    ][:1]  # fmt: skip
+    ][:1]
     if evidence := evidence_address(context, first):
         target, link = evidence, f"The {counted_evidence(first)} ↓"
     return AnsweredQuestion(question, " ".join(said), first.certainty, first.reason, target, link)

@@ -176,9 +176,10 @@ class ReportContext:
         runs = self.inputs.runs.values() if run is None else (run,)
         for table in (grouping_columns(grouped, self.direction) for grouped in runs):
             names |= dict.fromkeys(
-                name for name in table.columns
+                name
+                for name in table.columns
                 if not name.endswith("_id") and name not in ("image", "text") and makes_groups(table[name])
-            )  # fmt: skip
+            )
         order = sorted(names, key=lambda name: _FIRST_COLUMNS.index(name) if name in _FIRST_COLUMNS else 99)
         return order[:_MOST_COLUMNS]
 
@@ -200,8 +201,9 @@ class ReportContext:
                 return {}
             grouped[name] = {
                 group: over_queries(run[metric], rows, resamples=1000)
-                for group, rows in groups if np.isfinite(run[metric].values[rows]).any()
-            }  # fmt: skip
+                for group, rows in groups
+                if np.isfinite(run[metric].values[rows]).any()
+            }
         return grouped
 
     @cached_property

@@ -105,9 +105,10 @@ class RunMisses:
         kinds = {name: number for name, number in kinds.items() if number <= _MOST_GROUPS}
         # A column whose groups are made of another's says less than that.
         finest = [
-            name for name in kinds
+            name
+            for name in kinds
             if not any(kinds[name] < kinds[other] == table.select(name, other).n_unique() for other in kinds)
-        ]  # fmt: skip
+        ]
         return {
             name: {query: value for query, value in zip(ranking.query_ids, table[name], strict=True) if value}
             for name in finest[:_MOST_COLUMNS]

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from html import escape
+from importlib.resources import files
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -25,7 +26,6 @@ from crosslens.report.forms.drawing import drawn_file
 from crosslens.report.forms.page import html_page, part_html, pictured, section_html
 from crosslens.report.forms.pictures import shared_pictures
 from crosslens.report.forms.tables import BOOKTABS, latex_table
-from crosslens.report.forms.theme import SCRIPT
 from crosslens.report.inputs import QUERIES, SIZE_BUDGET, ReportInputs, Source, report_inputs
 from crosslens.storage import refuse_existing, write_text
 from crosslens.values import Dataset, Run
@@ -35,6 +35,8 @@ _SAFETY = 8_000
 _AROUND = 500
 """Bytes around a picture and its uses, about."""
 _MEGABYTE = 1_000_000
+_SCRIPT = "\n" + files("crosslens.report.document").joinpath("page.js").read_text(encoding="utf-8")
+"""It switches between light and dark, facets narrow the cards, printing opens what is folded."""
 NO_PDF = "no .pdf: install crosslens[pictures]; the .svg files are complete"
 
 
@@ -124,7 +126,7 @@ def _html(context: ReportContext, first: Section, below: Sequence[Section], draw
             f"<footer>{notes}<p>This file needs no other file and no network.</p></footer></div>",
         )
     )
-    return html_page(inputs.title, body, script=SCRIPT, heading=False)
+    return html_page(inputs.title, body, script=_SCRIPT, heading=False)
 
 
 @dataclass(frozen=True)

@@ -440,10 +440,11 @@ def _made(context: ReportContext, runs: Mapping[str, Run]) -> Iterator[Part]:
         (
             Table(("", *runs), rows),
             *([Text.of("The same seed gives the same numbers.", *left_out, *noted)] if listed or left_out else []),
-            *([Code(listed)] if listed else []), *recipes,
+            *([Code(listed)] if listed else []),
+            *recipes,
         ),
         f"crosslens {__version__}",
-    )  # fmt: skip
+    )
 
 
 TERMS: Mapping[str, str] = {

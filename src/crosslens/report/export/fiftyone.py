@@ -55,12 +55,12 @@ def write_fiftyone(
     captions: dict[str, list[str]] = {image: [] for image in dataset.image_ids}
     for caption, image in zip(dataset.caption_ids, dataset.captions["image"], strict=True):
         captions[image].append(caption)
-    for image, own in captions.items():
-        asked = [values.get(TEXT_TO_IMAGE, {}).get(caption, {}) for caption in own]
+    for image, caption_ids in captions.items():
+        caption_values = [values.get(TEXT_TO_IMAGE, {}).get(caption, {}) for caption in caption_ids]
         means = {
-            name: float(np.mean(known))
-            for name in dict.fromkeys(name for figures in asked for name in figures)
-            if (known := [figures[name] for figures in asked if name in figures])
+            name: float(np.mean(numbers))
+            for name in dict.fromkeys(name for figures in caption_values for name in figures)
+            if (numbers := [figures[name] for figures in caption_values if name in figures])
         }
         labels = [
             {
@@ -68,7 +68,7 @@ def write_fiftyone(
                 **figures,
                 "retrieved": [item for item, _, _ in lists[TEXT_TO_IMAGE].get(caption, [])],
             }
-            for caption, figures in zip(own, asked, strict=True)
+            for caption, figures in zip(caption_ids, caption_values, strict=True)
         ]
         figures = values.get(IMAGE_TO_TEXT, {}).get(image, {})
         retrieved = [

@@ -31,7 +31,7 @@ def draw_boxes(card: PictureCard, drawn: EmbeddedImage | None, *, content: str =
     width, height = card.size or ((drawn.width, drawn.height) if drawn else ends)
     size = f'width="{width:g}" height="{height:g}"'
     image = f'<image href="{escape(drawn.address)}" {size} preserveAspectRatio="none"/>' if drawn else content
-    shown = image or f'<rect class="frame" {size} fill="currentColor" fill-opacity="0.07"/>'
+    background = image or f'<rect class="frame" {size} fill="currentColor" fill-opacity="0.07"/>'
     order = sorted(card.boxes, key=lambda box: -box.place[2] * box.place[3])
     first = {box.name: box for box in reversed(card.boxes)}
     labelled = [box for box in order if len(order) <= _MOST_LABELS or first[box.name] is box]
@@ -50,8 +50,8 @@ def draw_boxes(card: PictureCard, drawn: EmbeddedImage | None, *, content: str =
         if position is not None
     ]
     frame = f'viewBox="0 0 {width:g} {height:g}" preserveAspectRatio="xMinYMin"'
-    about = f'role="img" aria-label="{escape(card.title)}"'
-    return "\n".join([f"<svg {frame} {about}>", shown, *parts, "</svg>"])
+    role = f'role="img" aria-label="{escape(card.title)}"'
+    return "\n".join([f"<svg {frame} {role}>", background, *parts, "</svg>"])
 
 
 def _colour(box: PictureBox) -> str:

@@ -36,8 +36,8 @@ def certainty_html(certainty: str, reason: str) -> str:
         return ""
     on = SURE.get(certainty, 0)
     dots = "".join(f'<i class="{"on" if number < on else "off"}"></i>' for number in range(3))
-    shown = f"{dots}<b>{escape(certainty)}</b>"
-    return term(shown, reason, "sure") if reason else f'<span class="sure">{shown}</span>'
+    markup = f"{dots}<b>{escape(certainty)}</b>"
+    return term(markup, reason, "sure") if reason else f'<span class="sure">{markup}</span>'
 
 
 def answers_html(part: Answers) -> str:
@@ -60,7 +60,7 @@ def query_cards_html(part: QueryCards, picture: Picture) -> str:
     cards = [_card(card, picture, large=part.large) for card in part.cards]
     most = len(cards) if part.most is None else part.most
     kind = "query-cards large" if part.large else "query-cards"
-    shown = f'<div class="{kind}">{"".join(cards[:most])}</div>'
+    first_cards = f'<div class="{kind}">{"".join(cards[:most])}</div>'
     more = "".join(cards[most:])
     if more:
         summary = f"<summary>{len(cards) - most:,} more</summary>"
@@ -72,18 +72,18 @@ def query_cards_html(part: QueryCards, picture: Picture) -> str:
         for number, facet in enumerate(part.facets)
     )
     facets = f'<div class="facets">{facets}</div><p class="facts count" aria-live="polite"></p>' if facets else ""
-    return f'<div class="browse">{head}{facets}{shown}{more}</div>'
+    return f'<div class="browse">{head}{facets}{first_cards}{more}</div>'
 
 
 def _chip(choice: FacetValue, facet: int) -> str:
     figure = "" if choice.figure is None else f" · {escape(str(choice.figure.number))}"
-    said = f"{escape(choice.name)} <small>{choice.count:,}{figure}</small>"
+    label = f"{escape(choice.name)} <small>{choice.count:,}{figure}</small>"
     if choice.address:
         current = ' aria-current="true"' if choice.chosen else ""
-        return f'<a class="chip" href="{escape(choice.address)}"{current}>{said}</a>'
+        return f'<a class="chip" href="{escape(choice.address)}"{current}>{label}</a>'
     return (
         f'<button class="chip" type="button" disabled aria-pressed="false" data-facet="{facet}" '
-        f'data-value="{escape(choice.name)}">{said}</button>'
+        f'data-value="{escape(choice.name)}">{label}</button>'
     )
 
 

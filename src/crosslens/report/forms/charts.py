@@ -94,13 +94,14 @@ def _shares(chart: Shares) -> ChartDrawing:
     strip, high, gap, opacities = 392.0, 24.0, 10.0, (1.0, 0.5, 0.36, 0.22, 0.1)
     alone = len(chart.groups) == 1  # its title says whose it is
     labels = 8.0 if alone else 12 + max(60.0, widest(chart.groups, 240.0))
-    about = chart.about or f"From left to right the shares of {chart.noun}: {', '.join(chart.levels)}."
-    drawing = ChartDrawing(chart.title, about, labels + strip + 8, 26 + (high + gap) * len(chart.groups))
+    alt = chart.about or f"From left to right the shares of {chart.noun}: {', '.join(chart.levels)}."
+    drawing = ChartDrawing(chart.title, alt, labels + strip + 8, 26 + (high + gap) * len(chart.groups))
     looks = [
-        (f"strip {series_class(0, level)}", 1.0) if level in LEVEL_COLOURS
+        (f"strip {series_class(0, level)}", 1.0)
+        if level in LEVEL_COLOURS
         else ("strip", opacities[min(index, len(opacities) - 1)])
         for index, level in enumerate(chart.levels)
-    ]  # fmt: skip
+    ]
     x, rooms = labels, [30 + widest((level,), strip) for level in chart.levels]
     for level, (look, shade), room in zip(chart.levels, looks, rooms, strict=True):
         drawing.rectangle(x, 4, 10, 10, look, level, fill_opacity=shade)
@@ -146,8 +147,9 @@ def _lines(chart: Lines) -> ChartDrawing:
         drawing.add("</g>")
     if chart.marked is not None and (value := chart.series[0].figures[chart.marked].value) is not None:
         x, y = plane.position(chart.across[chart.marked], value)
-        drawing.line(x, plane.position(x=columns[0], y=rows[-1])[1], x, plane.position(columns[0], rows[0])[1],
-                     "best-line")  # fmt: skip
+        drawing.line(
+            x, plane.position(x=columns[0], y=rows[-1])[1], x, plane.position(columns[0], rows[0])[1], "best-line"
+        )
         drawing.dot(x, y, "best", radius=5)
     return drawing
 
@@ -155,18 +157,18 @@ def _lines(chart: Lines) -> ChartDrawing:
 def _line(plane: Plane, chart: Lines, series: Series) -> None:
     """One line: the band of its intervals, its measured and its extrapolated part, its dots."""
     end = chart.measured.get(series.name, math.inf)
-    shown = [
+    defined = [
         (index, x, figure.value, figure)
         for index, (x, figure) in enumerate(zip(chart.across, series.figures, strict=True))
         if figure.value is not None and figure.known
     ]
-    bounded = [(x, figure) for _, x, _, figure in shown if figure.bounded]
+    bounded = [(x, figure) for _, x, _, figure in defined if figure.bounded]
     if bounded:
         edge = [plane.position(x, figure.high) for x, figure in bounded]
         plane.drawing.path(
             edge + [plane.position(x, figure.low) for x, figure in reversed(bounded)], "band", closed=True
         )
-    points = [(x, plane.position(x, value)) for _, x, value, _ in shown]
+    points = [(x, plane.position(x, value)) for _, x, value, _ in defined]
     inside = [point for x, point in points if x <= end]
     outside = [*inside[-1:], *(point for x, point in points if x > end)]
     plane.drawing.path(inside, "curve")
@@ -174,7 +176,7 @@ def _line(plane: Plane, chart: Lines, series: Series) -> None:
         plane.drawing.path(outside, "curve beyond")
     if len(chart.across) <= _MOST_POINTS:
         name = "" if len(chart.series) == 1 else f"{series.name}, "
-        for index, x, value, _ in shown:
+        for index, x, value, _ in defined:
             tooltip = f"{name}{chart.axis} {x:,.10g}: {chart.words(series, index)}"
             plane.drawing.dot(*plane.position(x, value), "point" if x <= end else "point beyond", tooltip)
 
@@ -186,9 +188,9 @@ def _heat(chart: Heat) -> ChartDrawing:
     tilt, deepest = math.radians(35), 0.5  # the number in the deepest cell must stay readable
     head = 20 + longest * math.sin(tilt)
     beyond = max(8.0, longest * math.cos(tilt) - cell / 2)  # the last name reaches past its column
-    about = chart.about or f"{len(chart.rows)} rows, {len(chart.columns)} columns; a deeper colour is a larger value."
+    alt = chart.about or f"{len(chart.rows)} rows, {len(chart.columns)} columns; a deeper colour is a larger value."
     drawing = ChartDrawing(
-        chart.title, about, labels + cell * len(chart.columns) + beyond, head + high * len(chart.rows) + 6
+        chart.title, alt, labels + cell * len(chart.columns) + beyond, head + high * len(chart.rows) + 6
     )
     drawing.natural = True
     known = [figure.value for row in chart.cells for figure in row if figure.value is not None and figure.known]
@@ -232,7 +234,7 @@ def _multiples(chart: SmallMultiples) -> ChartDrawing:
 
 def _panels(
     title: str,
-    about: str,
+    alt: str,
     columns: Sequence[str],
     rows: Sequence[tuple[str, str, Sequence[Interval | None]]],
     limits: tuple[float, float] | None,
@@ -247,8 +249,8 @@ def _panels(
     labels, number, high = 14 + max(60.0, widest([name for _, name, _ in rows], 190.0)), 110.0, 20.0
     panel = wide + (number if len(columns) == 1 else 26.0)
     head, groups = (22.0 if any(columns) else 6.0), len({group for group, _, _ in rows if group})
-    about = about or f"{len(rows)} rows on a scale from {marks[0]:g} to {marks[-1]:g}."
-    drawing = ChartDrawing(title, about, labels + panel * len(columns), head + high * (len(rows) + groups) + 38)
+    alt = alt or f"{len(rows)} rows on a scale from {marks[0]:g} to {marks[-1]:g}."
+    drawing = ChartDrawing(title, alt, labels + panel * len(columns), head + high * (len(rows) + groups) + 38)
     bottom = drawing.height - 36
 
     def across(column: int, value: float) -> float:
@@ -291,8 +293,8 @@ def _panels(
 def _paired_bars(chart: PairedBars) -> ChartDrawing:
     wide, high, gap = 392.0, 22.0, 8.0
     labels = 14 + max(60.0, widest([row.name for row in chart.rows], 200.0))
-    about = chart.about or f"From left to right: {', '.join(name for name, _ in chart.levels)}."
-    drawing = ChartDrawing(chart.title, about, labels + wide + 120)
+    alt = chart.about or f"From left to right: {', '.join(name for name, _ in chart.levels)}."
+    drawing = ChartDrawing(chart.title, alt, labels + wide + 120)
     looks = [f"piece {tone}" for _, tone in chart.levels]
     top = 4 + drawing.legend([name for name, _ in chart.levels], labels, 4, [f"of-{look}" for look in looks])
     drawing.height = top + (high + gap) * len(chart.rows) + 6
@@ -319,14 +321,14 @@ def _paired_bars(chart: PairedBars) -> ChartDrawing:
 @draw.register
 def _histogram(chart: Histogram) -> ChartDrawing:
     kind = "whole numbers" if chart.whole else "intervals"
-    about = chart.about or f"{sum(chart.counts):,g} {chart.noun} in {len(chart.counts)} {kind}."
-    drawing = ChartDrawing(chart.title, about, Plane.width)
+    alt = chart.about or f"{sum(chart.counts):,g} {chart.noun} in {len(chart.counts)} {kind}."
+    drawing = ChartDrawing(chart.title, alt, Plane.width)
     plane = Plane(drawing, (0.0, float(max(1, len(chart.counts)))), ticks(*finite_range([0.0, *chart.counts])))
     if chart.band is not None:
         start, end = np.interp(chart.band[:2], chart.edges, range(len(chart.edges))).tolist()
         (x1, top), (x2, bottom) = plane.position(start, plane.rows[-1]), plane.position(end, 0.0)
         drawing.rectangle(x1, top, x2 - x1, bottom - top, "zone", chart.band[2])
-    plane.axes(chart.axis, lambda count: f"{count:,g}", shown=())
+    plane.axes(chart.axis, lambda count: f"{count:,g}", numbered=())
     drawing.add('<g class="s1">')
     for index, (name, count) in enumerate(zip(chart.names, chart.counts, strict=True)):
         (x, y), (end, bottom) = plane.position(index, count), plane.position(index + 1, 0.0)

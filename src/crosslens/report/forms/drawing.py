@@ -33,10 +33,10 @@ class ChartDrawing:
 
     def text(self, x: float, y: float, text: str, kind: str = "", room: float | None = None) -> None:
         """A text; one that exceeds its ``room`` is cut, and whole under the pointer."""
-        shown = text if room is None else fitting(text, room)
-        whole = f"<title>{escape(text)}</title>" if shown != text else ""
+        fitted = text if room is None else fitting(text, room)
+        whole = f"<title>{escape(text)}</title>" if fitted != text else ""
         look = f' class="{kind}"' if kind else ""
-        self.add(f'<text{look} x="{x:.1f}" y="{y:.1f}">{whole}{escape(shown)}</text>')
+        self.add(f'<text{look} x="{x:.1f}" y="{y:.1f}">{whole}{escape(fitted)}</text>')
 
     def line(self, x1: float, y1: float, x2: float, y2: float, kind: str = "grid") -> None:
         self.add(f'<line class="{kind}" x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}"/>')
@@ -84,8 +84,8 @@ class ChartDrawing:
     def svg(self) -> str:
         """The element: an image with a name and a description, coloured by classes."""
         size = f'viewBox="0 0 {self.width:g} {self.height:g}" width="{self.width:g}" height="{self.height:g}"'
-        named = f"<title>{escape(self.title)}</title><desc>{escape(self.about)}</desc>"
-        inside = "\n".join([named, *self._elements])
+        description = f"<title>{escape(self.title)}</title><desc>{escape(self.about)}</desc>"
+        inside = "\n".join([description, *self._elements])
         return well_formed(f'<svg class="chart" {size} role="img">\n{inside}\n</svg>')
 
     def __repr__(self) -> str:
@@ -209,7 +209,7 @@ class Plane:
         inside = self.width - self.left - self.right, self.height - self.top - self.bottom
         return self.left + inside[0] * share[0], self._above + inside[1] * (1 - share[1])
 
-    def axes(self, across: str, up: Callable[[float], str] | None, shown: Sequence[float] | None = None) -> None:
+    def axes(self, across: str, up: Callable[[float], str] | None, numbered: Sequence[float] | None = None) -> None:
         """The grid, the numbers beside it, and what runs across; without ``up``, only the name."""
         bottom = self.position(self.columns[0], self.rows[0])[1]
         self.drawing.text((self.left + self.width - self.right) / 2, bottom + 34, across, "soft middle")
@@ -219,7 +219,7 @@ class Plane:
             height = self.position(self.columns[0], y)[1]
             self.drawing.line(self.left, height, self.width - self.right, height)
             self.drawing.text(self.left - 6, height + 4, up(y), "soft end")
-        for x in self.columns if shown is None else shown:
+        for x in self.columns if numbered is None else numbered:
             side = "end" if x == self.columns[-1] else "middle"
             number = f"{x:,.10g}"
             if abs(x) >= 1e6:  # 2·10⁶: digits would run into those of the next

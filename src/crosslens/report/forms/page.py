@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from html import escape
+from string import Template
 
 from crosslens.core import (
     FORMS,
@@ -40,8 +41,9 @@ from crosslens.report.forms.cards import answers_html, certainty_html, evidence_
 from crosslens.report.forms.charts import draw
 from crosslens.report.forms.pictures import EmbeddedImage, embed_image, embed_thumbnails
 from crosslens.report.forms.scales import bars_html, intervals_html, multiples_html, small_interval
-from crosslens.report.forms.theme import NOTEBOOK_STYLE, PAGE_STYLE
+from crosslens.report.forms.theme import NOTEBOOK_STYLE, PAGE_STYLE, packaged_text
 
+_FRAME = Template(packaged_text("page.html"))
 _BUDGET = 8_000_000
 """Bytes that the pictures of a page may take."""
 _MOST_ROWS = 500
@@ -66,36 +68,15 @@ def fragment(sections: Iterable[Section]) -> str:
 def section_page(title: str, sections: Iterable[Section]) -> str:
     """A page that needs no other file; where sections are about queries, it begins with links to them."""
     below = [replace(section, title="") if section.title == title else section for section in sections]
-    named = [(_target(number), section.query) for number, section in enumerate(below) if section.query]
-    return html_page(title, (links(named, "Queries") if len(named) > 1 else "") + _body(below))
+    targets = [(_target(number), section.query) for number, section in enumerate(below) if section.query]
+    return html_page(title, (links(targets, "Queries") if len(targets) > 1 else "") + _body(below))
 
 
-def html_page(
-    title: str, body: str, *, script: str = "", heading: bool = True, before: str = "", after: str = ""
-) -> str:
-    """A whole page around a body that is HTML already; ``before`` and ``after`` surround its main part."""
-    lines = [
-        "<!DOCTYPE html>",
-        '<html lang="en">',
-        "<head>",
-        '<meta charset="utf-8">',
-        '<meta name="viewport" content="width=device-width, initial-scale=1">',
-        '<link rel="icon" href="data:,">',
-        f"<title>{escape(title)}</title>",
-        f"<style>{PAGE_STYLE}</style>",
-        f"<script>{script}</script>" if script else "",
-        "</head>",
-        "<body>",
-        before,
-        "<main>",
-        f"<h1>{escape(title)}</h1>" if heading else "",
-        body,
-        "</main>",
-        after,
-        "</body>",
-        "</html>",
-    ]
-    return well_formed("\n".join(line for line in lines if line) + "\n")
+def html_page(title: str, body: str, *, script: str = "", heading: bool = True) -> str:
+    """A whole page around a body that is HTML already."""
+    name, script = escape(title), f"<script>{script}</script>\n" if script else ""
+    inside = "\n".join(filter(None, (f"<h1>{name}</h1>" if heading else "", body)))
+    return well_formed(_FRAME.substitute(title=name, style=PAGE_STYLE, script=script, body=inside))
 
 
 def links(targets: Sequence[tuple[str, str]], label: str) -> str:
@@ -183,12 +164,12 @@ def _with_pictures(part: Cards | Composed, drawn: Drawn) -> str:
         return f'<div class="{kind}">{"".join(f"<div>{column}</div>" for column in columns)}</div>'
     if isinstance(part, Folded):
         inside = "".join(part_html(inner, drawn) for inner in part.parts)
-        about = f" <small>{escape(part.about)}</small>" if part.about else ""
+        subtitle = f" <small>{escape(part.about)}</small>" if part.about else ""
         kind = "fold paper" if part.paper else "fold"
         place = f' id="{escape(part.target)}"' if part.target else ""
         is_open = " open" if part.open else ""
         return (
-            f'<details class="{kind}"{is_open}><summary>{escape(part.title)}{about}</summary>'
+            f'<details class="{kind}"{is_open}><summary>{escape(part.title)}{subtitle}</summary>'
             f"<div{place}>{inside}</div></details>"
         )
     if isinstance(part, Composed):
@@ -235,8 +216,8 @@ def chart_html(chart: Chart, drawn: Drawn | None = None) -> str:
     """A chart, and the table behind it under a line to click on unless all of its numbers are written."""
     if isinstance(chart, Intervals | SmallMultiples | PairedBars):
         head = f"<figcaption>{escape(chart.title)}</figcaption>" if chart.title else ""
-        about = paragraph(chart.about, "facts") if chart.about else ""
-        return f'<figure class="chart-figure scales">{head}{_scales(chart, drawn)}{about}</figure>'
+        note = paragraph(chart.about, "facts") if chart.about else ""
+        return f'<figure class="chart-figure scales">{head}{_scales(chart, drawn)}{note}</figure>'
     drawing = draw(chart)
     rows = chart.table
     table = folded(f"Table: {chart.title}", f'<div class="wide">{_rows(rows)}</div>')
@@ -245,8 +226,8 @@ def chart_html(chart: Chart, drawn: Drawn | None = None) -> str:
     if drawing.natural:
         kind += " natural"
         svg = f'<div class="chart-scroll" tabindex="0" role="group" aria-label="{escape(chart.title)}">{svg}</div>'
-    about = paragraph(chart.about, "facts") if chart.about else ""
-    return f'<figure class="{kind}"><figcaption>{escape(chart.title)}</figcaption>{about}\n{svg}\n{table}</figure>'
+    note = paragraph(chart.about, "facts") if chart.about else ""
+    return f'<figure class="{kind}"><figcaption>{escape(chart.title)}</figcaption>{note}\n{svg}\n{table}</figure>'
 
 
 def _scales(chart: Intervals | SmallMultiples | PairedBars, drawn: Drawn | None) -> str:
@@ -255,11 +236,11 @@ def _scales(chart: Intervals | SmallMultiples | PairedBars, drawn: Drawn | None)
     if isinstance(chart, SmallMultiples):
         rows = folded(f"Table: {chart.title}", f'<div class="wide">{_rows(chart.table)}</div>')
         return multiples_html(chart) + rows
-    shown = _drawn([chart]) if drawn is None else drawn
+    pictures = _drawn([chart]) if drawn is None else drawn
     return bars_html(
         chart,
-        lambda image, about: picture_html(PictureCard(about), _picture(chart.files, image, shown)),
-        lambda row: "".join(part_html(part, shown) for part in row.details),
+        lambda image, title: picture_html(PictureCard(title), _picture(chart.files, image, pictures)),
+        lambda row: "".join(part_html(part, pictures) for part in row.details),
     )
 
 
@@ -281,8 +262,8 @@ def _diffs(part: Diffs) -> str:
     ]
     more = folded(f"{len(rows) - _MOST_DIFFS:,} more", tables[1]) if len(rows) > _MOST_DIFFS else ""
     head = f"<h3>{escape(part.title)}</h3>" if part.title else ""
-    about = paragraph(part.about, "facts") if part.about else ""
-    return f'<div class="block">{head}{about}{tables[0]}{more}</div>' if rows else ""
+    note = paragraph(part.about, "facts") if part.about else ""
+    return f'<div class="block">{head}{note}{tables[0]}{more}</div>' if rows else ""
 
 
 def marked_html(text: MarkedText) -> str:
@@ -335,8 +316,8 @@ def picture_html(card: PictureCard, picture: EmbeddedImage | None) -> str:
             size = card.size or (picture.width, picture.height)
             return draw_boxes(replace(card, size=size), None, content=used)
         box = f'viewBox="0 0 {picture.width:g} {picture.height:g}"'
-        named = f'role="img" aria-label="{escape(card.title)}"' if card.title else 'aria-hidden="true"'
-        return f'<svg class="picture" {box} {named}>{used}</svg>'
+        role = f'role="img" aria-label="{escape(card.title)}"' if card.title else 'aria-hidden="true"'
+        return f'<svg class="picture" {box} {role}>{used}</svg>'
     if card.boxes:
         return draw_boxes(card, picture)
     frame = f'width="{picture.width:g}" height="{picture.height:g}"'
@@ -344,10 +325,10 @@ def picture_html(card: PictureCard, picture: EmbeddedImage | None) -> str:
 
 
 def _card(card: PictureCard, picture: EmbeddedImage | None) -> str:
-    shown = picture_html(card, picture)
+    image = picture_html(card, picture)
     lines = "".join(f'<q dir="auto">{escape(line)}</q>' for line in card.lines)
     lines += "".join(f'<span class="facts" dir="auto">{escape(line)}</span>' for line in card.details)
-    return f"<figure{_class(card.mark)}>{shown}<figcaption>{escape(card.title)}{lines}</figcaption></figure>"
+    return f"<figure{_class(card.mark)}>{image}<figcaption>{escape(card.title)}{lines}</figcaption></figure>"
 
 
 def _class(*names: str) -> str:

@@ -35,18 +35,18 @@ class Scale:
         """Its numbers: the ends, and 0 or the middle one."""
         zero = (place for place, mark in enumerate(self.marks) if mark == 0 and 15 < self.at(mark) < 85)
         middle = next(zero, len(self.marks) // 2)
-        shown = [(0, "start"), *([(middle, "middle")] if len(self.marks) > 2 else []), (len(self.marks) - 1, "end")]
+        labelled = [(0, "start"), *([(middle, "middle")] if len(self.marks) > 2 else []), (len(self.marks) - 1, "end")]
         texts = "".join(
             f'<text class="soft" x="{self.at(self.marks[place]):.4g}%" y="12" text-anchor="{anchor}">'
             f"{escape(tick_text(self.unit, self.marks[place]))}{escape(words) if anchor == 'end' else ''}</text>"
-            for place, anchor in shown
+            for place, anchor in labelled
         )
         return f'<svg class="chart axis" height="17" aria-hidden="true">{texts}</svg>'
 
     def track(self, cell: Interval, reference: float | None, *, high: int = _TRACK, number: bool = False) -> str:
         """A dot with its interval between the lines of the scale; ``reference`` is dashed."""
         figure, middle = cell.figure, high / 2
-        said = f"{cell.name}: {figure}" if cell.name else str(figure)
+        label = f"{cell.name}: {figure}" if cell.name else str(figure)
         grid = "".join(
             f'<line class="grid" x1="{self.at(mark):.4g}%" x2="{self.at(mark):.4g}%" y1="0" y2="{high}"/>'
             for mark in self.marks
@@ -75,8 +75,8 @@ class Scale:
                 )
         tone = f" {cell.tone}" if cell.tone else ""
         drawn = (
-            f'<svg class="chart track{tone}" height="{high}" role="img" aria-label="{escape(said)}">'
-            f"<title>{escape(said)}</title>{grid}{marks}</svg>"
+            f'<svg class="chart track{tone}" height="{high}" role="img" aria-label="{escape(label)}">'
+            f"<title>{escape(label)}</title>{grid}{marks}</svg>"
         )
         return _linked(drawn, cell.address)
 
@@ -97,8 +97,8 @@ def _linked(markup: str, address: str) -> str:
     return f'<a href="{escape(address)}">{markup}</a>' if address else markup
 
 
-def _label(name: str, about: str) -> str:
-    return f'<span class="label">{escape(name)}{f"<small>{escape(about)}</small>" if about else ""}</span>'
+def _label(name: str, subtitle: str) -> str:
+    return f'<span class="label">{escape(name)}{f"<small>{escape(subtitle)}</small>" if subtitle else ""}</span>'
 
 
 def intervals_html(chart: Intervals) -> str:
@@ -107,11 +107,12 @@ def intervals_html(chart: Intervals) -> str:
     rows = []
     for row in chart.rows:
         number = _linked(f"<b>{escape(row.figure.number)}</b>", row.address)
-        said = (
-            f"{escape(row.change.number)} {row.change.interval}".rstrip() if row.change is not None
+        interval = (
+            f"{escape(row.change.number)} {row.change.interval}".rstrip()
+            if row.change is not None
             else row.figure.interval
-        )  # fmt: skip
-        value = f'<span class="value">{number} <small>{said}</small></span>'
+        )
+        value = f'<span class="value">{number} <small>{interval}</small></span>'
         rows.append(f"<div>{_label(row.name, row.about)}{scale.track(row, chart.mark)}{value}</div>")
     axis = f"<div><span></span>{scale.axis(f' {chart.axis}' if chart.axis else '')}<span></span></div>"
     return f'<div class="intervals">{"".join(rows)}{axis}</div>'
@@ -124,9 +125,9 @@ def multiples_html(chart: SmallMultiples) -> str:
     abouts = chart.abouts or ("",) * len(chart.columns)
     means = [mean.value for mean in chart.means] or [None] * len(chart.columns)
     heads = "".join(
-        f'<div class="head"><b>{escape(name)}</b>{f"<small>{escape(about)}</small>" if about else ""}{scale.axis()}'
+        f'<div class="head"><b>{escape(name)}</b>{f"<small>{escape(small)}</small>" if small else ""}{scale.axis()}'
         "</div>"
-        for name, about in zip(chart.columns, abouts, strict=True)
+        for name, small in zip(chart.columns, abouts, strict=True)
     )
     rows, before = "", None
     for row in chart.rows:
@@ -176,19 +177,19 @@ def _bar_row(chart: PairedBars, row: PairedBar, pictures: str, inside: str) -> s
 def _bar(chart: PairedBars, row: PairedBar) -> str:
     """A bar of full width, divided; the interval of the row's figure under it, and where chance is."""
     total = sum(row.counts) or 1
-    said = f"{row.name}: " + ", ".join(
+    label = f"{row.name}: " + ", ".join(
         f"{name} {count:,}" for (name, _), count in zip(chart.levels, row.counts, strict=True)
     )
     addresses: Iterable[str] = row.addresses or ("",) * len(row.counts)
     parts, x = "", 0.0
     for (name, tone), count, address in zip(chart.levels, row.counts, addresses, strict=True):
         share, words = count / total, f"{name}: {count:,} of {total:,}"
-        shown = f'<text x="{100 * x:.4g}%" dx="6" y="17">{count:,}</text>' if share >= _LETTER * (
+        number = f'<text x="{100 * x:.4g}%" dx="6" y="17">{count:,}</text>' if share >= _LETTER * (
             1 + len(f"{count:,}")
         ) else ""  # fmt: skip
         piece = (
             f'<rect class="piece {tone}" x="{100 * x:.4g}%" width="{100 * share:.4g}%" height="{_BAR}">'
-            f"<title>{escape(words)}</title></rect>{shown}"
+            f"<title>{escape(words)}</title></rect>{number}"
         )
         parts += f'<a href="{escape(address)}" aria-label="{escape(words)}">{piece}</a>' if address and count else piece
         x += share
@@ -200,4 +201,4 @@ def _bar(chart: PairedBars, row: PairedBar) -> str:
         place = f'x1="{100 * chart.chance:.4g}%" x2="{100 * chart.chance:.4g}%"'
         parts += f'<line class="reference" {place} y1="-2" y2="{_BAR + 2}"/>'
     role = 'role="group"' if row.addresses else 'role="img"'
-    return f'<svg class="chart bar-of-pairs" height="{_BAR}" {role} aria-label="{escape(said)}">{parts}</svg>'
+    return f'<svg class="chart bar-of-pairs" height="{_BAR}" {role} aria-label="{escape(label)}">{parts}</svg>'

@@ -176,8 +176,8 @@ def csv(sections: Iterable[Section]) -> str:
     ]
     frames = []
     for section, table in same:
-        about = {"query id": section.query} if section.query else {}
-        about |= {"table": table.title or section.title} if len(same) > 1 else {}
-        frames.append(table.frame.select(*(pl.lit(name).alias(column) for column, name in about.items()), pl.all()))
+        origin = {"query id": section.query} if section.query else {}
+        origin |= {"table": table.title or section.title} if len(same) > 1 else {}
+        frames.append(table.frame.select(*(pl.lit(name).alias(column) for column, name in origin.items()), pl.all()))
     joined = pl.concat(frames, how="diagonal_relaxed")
     return for_spreadsheets(joined.with_columns(pl.selectors.string().str.strip_chars())).write_csv()

@@ -110,11 +110,11 @@ def _blocks(part: Part, width: int | None) -> Iterator[str]:
 
 
 def _diffs(part: Diffs, width: int, *, colour: bool) -> Iterator[str]:
-    shown = part.diffs[: part.most]
-    head = ((part.title, ""), (part.about, "  ")) if shown else ()
+    diffs = part.diffs[: part.most]
+    head = ((part.title, ""), (part.about, "  ")) if diffs else ()
     wrapped = partial(textwrap.wrap, width=width, subsequent_indent="  ", break_on_hyphens=False)
     yield "\n".join(line for text, indent in head for line in wrapped(printable_line(text), initial_indent=indent))
-    for diff in shown:
+    for diff in diffs:
         # The text as it was and as it is; what differs in colour, or else in brackets.
         lines = [printable_line(f"{diff.name}: {diff.about}")] if diff.about else []
         if diff.edited:
@@ -126,7 +126,7 @@ def _diffs(part: Diffs, width: int, *, colour: bool) -> Iterator[str]:
         else:
             lines.append(f"    {printable_line(''.join(span[0] for span in diff.spans))}")
         yield "\n".join([*lines, *(f"    {printable_line(fact)}" for fact in diff.facts)])
-    yield part.rest if len(part.diffs) > len(shown) else ""
+    yield part.rest if len(part.diffs) > len(diffs) else ""
 
 
 def text_grid(table: Table) -> Grid:

@@ -85,8 +85,9 @@ def target_names(module: nn.Module, targets: str = "") -> list[str]:
         ends = sorted({name.rpartition(".")[2] for name in linear})
         raise UsageError(
             f"no linear map of the model is called {' or '.join(suffixes[:4])}",
-            fix=f"name some in lora_targets: {', '.join(ends[:12]) or 'there are none'}", option="lora_targets",
-        )  # fmt: skip
+            fix=f"name some in lora_targets: {', '.join(ends[:12]) or 'there are none'}",
+            option="lora_targets",
+        )
     return names
 
 

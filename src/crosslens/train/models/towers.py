@@ -213,9 +213,10 @@ class EncoderText(nn.Module):
         self.encoder = pretrained.module()
         if hasattr(self.encoder, "get_text_features"):
             raise UsageError(
-                f"{shape.encoder} is a dual encoder, not a text encoder", fix="train it with kind = 'dual-encoder'",
+                f"{shape.encoder} is a dual encoder, not a text encoder",
+                fix="train it with kind = 'dual-encoder'",
                 option="text",
-            )  # fmt: skip
+            )
         if adapters.rank:
             add_adapters(self.encoder, adapters)
         if getattr(self.encoder, "pooler", None) is not None:
@@ -419,6 +420,7 @@ def word_count(shape: InputShape) -> int:
     if shape.text:
         raise UsageError(
             "the recipe names a text_model, which gives vectors of whole captions; this model compares words",
-            fix="remove text_model", option="text_model",
-        )  # fmt: skip
+            fix="remove text_model",
+            option="text_model",
+        )
     return shape.words

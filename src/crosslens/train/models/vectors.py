@@ -264,9 +264,7 @@ class Cvse(CosineScores, nn.Module):
         self.words = WordStates(shape.words, word_dimension, dimension, both=both, dropout=dropout)
         self.image_pool, self.caption_pool = (AttentionPool(dimension, dropout) for _ in range(2))
         self.graph = ConceptGraph(concept_edges, concepts, word_dimension, dimension)
-        self.image_concepts, self.caption_concepts = (
-            projection(dimension, dimension, bias=False) for _ in range(2)
-        )  # fmt: skip
+        self.image_concepts, self.caption_concepts = (projection(dimension, dimension, bias=False) for _ in range(2))
 
     def encode_images(self, images: ImageBatch) -> Tensor | Encoding:
         """B×d, of length 1; while training, all that the losses of CVSE compare."""

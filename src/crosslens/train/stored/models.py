@@ -74,8 +74,9 @@ class FeatureFolder:
         elif not self.folder.is_dir():
             raise UsageError(
                 f"the features of {self.model} are not in {self.folder}",
-                fix="name the folder that has them: path:MODEL?features=FOLDER", option="features",
-            )  # fmt: skip
+                fix="name the folder that has them: path:MODEL?features=FOLDER",
+                option="features",
+            )
         else:
             splits = vars(load_features(self.layout, self.folder, self.options, self.model))
             if self.split and self.split not in splits:
@@ -88,16 +89,18 @@ class FeatureFolder:
         for ids, features in parts:
             if features.shapes != expected:
                 raise InputError(
-                    f"features of shape {shapes_text(features.shapes)}", file=self.folder,
+                    f"features of shape {shapes_text(features.shapes)}",
+                    file=self.folder,
                     expected=f"{shapes_text(expected)}, as {self.model} was trained on",
                     fix="name the folder with the features of the same model",
-                )  # fmt: skip
+                )
             for row, image in enumerate(ids):
                 if image in where:
                     raise UsageError(
                         f"the image {image!r} is in more than one split of {self.folder}",
-                        fix="say which split is meant: path:MODEL?split=test", option="split",
-                    )  # fmt: skip
+                        fix="say which split is meant: path:MODEL?split=test",
+                        option="split",
+                    )
                 where[image] = features, row
         return list(where), list(where.values())
 
@@ -203,8 +206,9 @@ class TrainedModel:
             if inputs[0] != inputs[1] or not inputs[0][0]:
                 raise UsageError(
                     f"{self.name} and {other.name} do not read the same features",
-                    fix="average the scores of two models that were trained on the same features", option="model",
-                )  # fmt: skip
+                    fix="average the scores of two models that were trained on the same features",
+                    option="model",
+                )
             self.name = f"{self.name}?with={other.name.partition(':')[2]}"
             both = (self.revision, other.revision)
             self.revision = fingerprint("mean", dict(zip("ab", both, strict=True))) if all(both) else ""
@@ -229,9 +233,10 @@ class TrainedModel:
         name = str(stored.get("options", {}).get("encoder") or made_by)
         if not name and "encoder" not in queried:
             raise InputError(
-                "the card does not say which encoder made the features", file=folder / HEADER_FILE,
+                "the card does not say which encoder made the features",
+                file=folder / HEADER_FILE,
                 fix="name it, path:MODEL?encoder=KIND:SOURCE, or name features: path:MODEL?features=FOLDER",
-            )  # fmt: skip
+            )
         encoder = load_encoder(queried.get("encoder", name), options)
         require_modality(encoder, IMAGES)
         _require_revision(encoder, revision, folder)
@@ -351,5 +356,6 @@ def _require_revision(encoder: Encoder, revision: str, folder: Path) -> None:
         raise InputError(
             f"{encoder.name} is no longer what the model was trained with: its revision is {encoder.revision[:12]}, "
             f"not {revision[:12]}",
-            file=folder / HEADER_FILE, fix="restore that version of the encoder, or train the model again",
-        )  # fmt: skip
+            file=folder / HEADER_FILE,
+            fix="restore that version of the encoder, or train the model again",
+        )

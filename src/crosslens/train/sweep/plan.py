@@ -62,9 +62,10 @@ def read_variables(words: Sequence[str] | Mapping[str, Sequence[Any]]) -> tuple[
             name, sign, listed = (part.strip() for part in word.partition("="))
             if not sign or not name:
                 raise UsageError(
-                    f"{word!r:.60} sets nothing", fix="write a setting and its values, as in loss=triplet,sam-random",
+                    f"{word!r:.60} sets nothing",
+                    fix="write a setting and its values, as in loss=triplet,sam-random",
                     option="settings",
-                )  # fmt: skip
+                )
             pairs.append((name, [value.strip() for value in listed.split(",")] if listed else []))
     variables: dict[str, Variable] = {}
     for name, values in pairs:
@@ -192,8 +193,9 @@ def combinations(recipe: TrainingRecipe, variables: Sequence[Variable]) -> tuple
             kind = variable.name.partition(".")[0]
             raise UsageError(
                 f"{variable.name} is set, but no training has the loss {kind}",
-                fix=f"name losses that have it by loss=…, or leave {variable.name} out", option="settings",
-            )  # fmt: skip
+                fix=f"name losses that have it by loss=…, or leave {variable.name} out",
+                option="settings",
+            )
     combined = []
     for number, (entries, varied) in enumerate(distinct):
         baseline = None

@@ -209,8 +209,8 @@ class SweepFigure:
 
     def as_dict(self) -> dict[str, Any]:
         mean = {"mean": self.mean.mean, "low": self.mean.low, "high": self.mean.high, "n": len(self.values)}
-        tested = {} if self.difference is None else {"against_baseline": self.difference.as_dict()}
-        return {**mean, "values": {str(seed): value for seed, value in self.values.items()}, **tested}
+        tested = {} if self.difference is None else {"against_baseline": self.difference}
+        return json_form({**mean, "values": self.values, **tested})
 
 
 @dataclass(frozen=True)
@@ -294,7 +294,7 @@ class Sweep(Presented):
                 "test": {name: figure.values[training.seed] for name, figure in row.test.items()} if card else None,
                 "failure": outcome.failure and outcome.failure.problem,
             })  # fmt: skip
-        return {
+        return json_form({
             "recipe": self.plan.name, "settings": {entry.name: list(entry.values) for entry in self.plan.variables},
             "seeds": list(self.plan.seeds), "level": self.level, "correction": self.correction,
             "rows": [
@@ -302,13 +302,12 @@ class Sweep(Presented):
                     "settings": dict(row.combination.values), "n": row.n, "failed": len(row.failures),
                     "baseline": None if (at := row.combination.baseline) is None
                     else dict(self.rows[at].combination.values),
-                    "validation": {row.validation_metric: row.validation.as_dict()},
-                    "test": {name: figure.as_dict() for name, figure in row.test.items()},
+                    "validation": {row.validation_metric: row.validation}, "test": row.test,
                 }
                 for row in self.rows
             ],
             "trainings": trainings,
-        }  # fmt: skip
+        })  # fmt: skip
 
 
 def graded_metrics(metrics: str | Iterable[str]) -> str:

@@ -151,7 +151,7 @@ def _side_by_side(
     counter, stop = context.Value("q", 0), context.Event()
     pool = ProcessPoolExecutor(
         jobs, context, _begin, (os.getpid(), counter, stop, data.folder, options, tuple(plugins))
-    )  # fmt: skip
+    )
     reported = 0
     try:
         pending: set[Future[TrainingOutcome]] = {

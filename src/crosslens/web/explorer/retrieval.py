@@ -345,7 +345,7 @@ class Retrieval:
         ours = self.outcomes == "hit"
         return {
             side: judged_by_both & (ours == this) & ((theirs == "hit") == that) for side, (this, that) in SIDES.items()
-        }  # fmt: skip
+        }
 
     def _masks(self, filters: QueryFilter, other: Retrieval | None) -> dict[str, Array]:
         """Facet → the queries that match what is chosen of it; the search is one of them."""

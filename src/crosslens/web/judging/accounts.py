@@ -553,9 +553,10 @@ def _keep_an_owner(session: Session, project: int) -> None:
     )
     if not session.scalar(owners):
         raise ConflictError(
-            f"the last owner of project {project} cannot be removed", fix="invite another owner first",
+            f"the last owner of project {project} cannot be removed",
+            fix="invite another owner first",
             code="last-owner",
-        )  # fmt: skip
+        )
 
 
 def end_sessions(database: Database, account: int, by: int | None = None) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from itertools import combinations
 from typing import Any
 
@@ -237,18 +237,11 @@ class ProjectAgreement:
     def as_dict(self) -> dict[str, Any]:
         content = {
             **{name: getattr(self, name) for name in ("items", "repeated", "judgements", "judges", "fits", "ordinal")},
-            "answers": asdict(self.answers),
-            "labels": {label: asdict(figures) for label, figures in self.labels.items()},
-            "by_item": self.by_item.as_dict(),
-            "by_person": self.by_person.as_dict(),
-            "scores": self.scores
-            and {
-                **asdict(self.scores),
-                "ceiling": self.scores.ceiling(),
-                "ceiling_interval": self.scores.ceiling_interval(),
-            },
+            **{name: getattr(self, name) for name in ("answers", "labels", "by_item", "by_person")},
+            "scores": (scores := self.scores)
+            and {**vars(scores), "ceiling": scores.ceiling(), "ceiling_interval": scores.ceiling_interval()},
         }
-        return dict(json_form(content))
+        return json_form(content)
 
 
 def measure_project(
@@ -364,9 +357,6 @@ class ModelAgreement:
     score: float
     """Pearson's r between the model's scores and people's means; NaN without ratings or grades."""
 
-    def as_dict(self) -> dict[str, Any]:
-        return dict(json_form(asdict(self)))
-
 
 def model_agreement(
     models: pl.DataFrame,
@@ -438,9 +428,6 @@ class CauseAgreement:
     @property
     def causes(self) -> list[str]:
         return self.table.columns[2:]
-
-    def as_dict(self) -> dict[str, Any]:
-        return {"items": self.items, "table": self.table.to_dicts(), "kappa": self.kappa.to_dicts()}
 
 
 def compare_causes(

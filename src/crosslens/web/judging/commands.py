@@ -123,23 +123,21 @@ class JudgedByModel:
 
     model: str
     outcome: AskingOutcome
-    known: int
+    judged_before: int
     """Items that it had judged before."""
     names: Sequence[str]
     """The items that were asked about, by their number."""
-    asked: ModelRequests
+    usage: ModelRequests
     """Requests and tokens."""
 
     def as_dict(self) -> dict[str, Any]:
         unusable = {self.names[number]: problem for number, problem in self.outcome.unusable.items()}
-        return dict(
-            json_form(
-                {
-                    "model": self.model, "answered": self.outcome.answered, "known": self.known,
-                    "left": self.outcome.left, "requests": self.outcome.requests, "unusable": unusable,
-                    "tokens": asdict(self.asked.tokens), "cost": self.asked.cost,
-                }
-            )
+        return json_form(
+            {
+                "model": self.model, "answered": self.outcome.answered, "known": self.judged_before,
+                "left": self.outcome.left, "requests": self.outcome.requests, "unusable": unusable,
+                "tokens": self.usage.tokens, "cost": self.usage.cost,
+            }
         )  # fmt: skip
 
 
@@ -152,8 +150,8 @@ class ModelSource:
     record: RecordedAnswers | None = None
     replay_only: bool = False
 
-    def judge(self, asked: JudgingProject | TaskKind, pictures: Pictures, options: AskingOptions) -> ModelJudge:
-        form, guidelines = asked.form, asked.guidelines
+    def judge(self, task: JudgingProject | TaskKind, pictures: Pictures, options: AskingOptions) -> ModelJudge:
+        form, guidelines = task.form, task.guidelines
         return ModelJudge(self.endpoint, form, guidelines, pictures, options, self.record, self.replay_only)
 
 

@@ -17,7 +17,7 @@ from crosslens.core import ConflictError, CrosslensError, InputError, MissingExt
 from crosslens.data import RowName, as_numbers, existing_file, format_suffix, read_records, read_table
 from crosslens.engine import Progress
 from crosslens.explanations import dataset_of_run, explain_run, failed_queries, ranking_of
-from crosslens.storage import is_finite_number, random_stream, read_json_file
+from crosslens.storage import is_finite_number, json_form, random_stream, read_json_file
 from crosslens.values import IMAGE_TO_TEXT, RUN_FILE, TEXT_TO_IMAGE, Dataset, Run, listed_id
 from crosslens.web.judging.accounts import UNUSABLE_PASSWORD, add_account, row_of_name
 from crosslens.web.judging.database.engine import Database, Transaction
@@ -359,8 +359,8 @@ def add_new_items(
             row.settings = {**row.settings, "revision": as_project(row).settings.revision + 1}
         detail = f"{len(fresh)} items added, {len(changed)} changed: {dataset}"
         session.note("items imported", by, project=project, detail=detail)
-    added = dict(Counter(item.kind for item in fresh))
-    return ImportedItems(added, len(new) - len(fresh), dataset, len(changed), note)
+    counts = dict(Counter(item.kind for item in fresh))
+    return ImportedItems(counts, len(new) - len(fresh), dataset, len(changed), note)
 
 
 def import_answers(database: Database, project: int, rows: Sequence[AnswerRow], dataset: Dataset) -> ImportedItems:
@@ -387,7 +387,7 @@ def import_answers(database: Database, project: int, rows: Sequence[AnswerRow], 
         fresh = {name: item for name, item in new.items() if name not in numbers}
         numbers |= dict(zip(fresh, add_items(session, stored, list(fresh.values())), strict=True))
         accounts: dict[tuple[str, str], int] = {}
-        added = 0
+        new_judgements = 0
         for place, row in enumerate(rows, start=1):
             try:
                 answer = check_answer(form, row.answer)
@@ -403,11 +403,11 @@ def import_answers(database: Database, project: int, rows: Sequence[AnswerRow], 
             who = _account(session, accounts, row.judge, row.source)
             item_row = session.get_one(ItemRow, numbers[row.item])
             moment = row.created or session.now
-            added += record_within(session, item_row, who, answer, row.source, row.seconds, moment).is_new
-        detail = f"{len(fresh)} items and {added} judgements added"
+            new_judgements += record_within(session, item_row, who, answer, row.source, row.seconds, moment).is_new
+        detail = f"{len(fresh)} items and {new_judgements} judgements added"
         session.note("judgements imported", None, project=project, detail=detail)
     kinds = dict(Counter(item.kind for item in fresh.values()))
-    return ImportedItems(kinds, len(new) - len(fresh), dataset.name, judgements=added)
+    return ImportedItems(kinds, len(new) - len(fresh), dataset.name, judgements=new_judgements)
 
 
 _IMPORT = "import"
@@ -468,4 +468,4 @@ def shown_as(dataset: Dataset) -> str:
 def _key(item: NewItem) -> str:
     """What makes an item the same: everything but its numbers, which may have been computed again."""
     facts = {name: value for name, value in item.content.about.items() if name not in ("metrics", "causes")}
-    return f"{item.kind} {json.dumps(replace(item.content, about=facts).as_dict(), sort_keys=True)}"
+    return f"{item.kind} {json.dumps(json_form(replace(item.content, about=facts)), sort_keys=True)}"

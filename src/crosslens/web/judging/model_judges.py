@@ -67,7 +67,7 @@ def library_pictures(
 ) -> Pictures:
     """The pictures of a folder, as ``serve`` finds them, their longer side at most so many pixels; none is kept."""
     file = picture_files(folder, datasets, image_folders)
-    return lambda asked: picture_for_model(file(asked.dataset, asked.image), pixels)
+    return lambda picture: picture_for_model(file(picture.dataset, picture.image), pixels)
 
 
 def picture_files(
@@ -81,10 +81,10 @@ def dataset_pictures(dataset: Dataset, folder: Path | None, pixels: int) -> Pict
     """The pictures of one dataset, whatever it is called."""
     files = dict(zip(dataset.image_ids, image_files(dataset, folder), strict=True))
 
-    def picture(asked: ShownPicture) -> bytes:
-        if asked.image not in files:
-            raise UnknownNameError("image", asked.image, files)
-        return picture_for_model(str(files[asked.image]), pixels)
+    def picture(item_picture: ShownPicture) -> bytes:
+        if item_picture.image not in files:
+            raise UnknownNameError("image", item_picture.image, files)
+        return picture_for_model(str(files[item_picture.image]), pixels)
 
     return picture
 
@@ -177,8 +177,9 @@ class ModelJudge:
                 problem = str(unusable)
                 again = f"That answer cannot be used: {problem}. Answer again, with the JSON object only."
                 messages += [
-                    {"role": "assistant", "content": reply[:_MOST_REPEATED]}, {"role": "user", "content": again},
-                ]  # fmt: skip
+                    {"role": "assistant", "content": reply[:_MOST_REPEATED]},
+                    {"role": "user", "content": again},
+                ]
         return problem, time.monotonic() - started
 
     def _ask(self, endpoint: Endpoint, messages: Sequence[Message], seed: int) -> str:

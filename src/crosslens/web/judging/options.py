@@ -28,9 +28,10 @@ class ProjectOptions(Options, group="Judging"):
     """What is asked in a project, and how items are given out."""
 
     task: str = option(
-        "failures", "What is judged: failures, validity, pairs or relevance.",
+        "failures",
+        "What is judged: failures, validity, pairs or relevance.",
         choices=("failures", "validity", "pairs", "relevance"),
-    )  # fmt: skip
+    )
     overlap: int = option(2, "How many people judge each item.", minimum=1)
     seed: int = option(0, "Decides the order of items.")
     per_person: int | None = option(None, "Most items for one person. [default: all]", minimum=1)

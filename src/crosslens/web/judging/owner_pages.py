@@ -358,8 +358,8 @@ def _add_exchange(routes: APIRouter, pages: OwnerPages) -> None:
             loaded, dataset = library.run(run), library.dataset_of(run)
             served = library.summary(run).dataset or shown_as(dataset)
             new, note = run_items(loaded, dataset, direction or None, shown_as=served, limit=limit, seed=seed)
-            added = add_new_items(context.database, project, new, dataset.name, note, account.id)
-            return items_page(request, project, "", added)
+            imported = add_new_items(context.database, project, new, dataset.name, note, account.id)
+            return items_page(request, project, "", imported)
         except CrosslensError as error:
             return items_page(request, project, sentence(error))
 
@@ -383,8 +383,8 @@ def _add_exchange(routes: APIRouter, pages: OwnerPages) -> None:
                 except InputError as error:
                     where = "" if error.row is None else f", {error.row}"
                     raise CrosslensError(f"{error.problem} ({table.filename}{where})"[:400], fix=error.fix) from None
-            added = add_new_items(context.database, project, new, data.name, by=account.id)
-            return items_page(request, project, "", added)
+            imported = add_new_items(context.database, project, new, data.name, by=account.id)
+            return items_page(request, project, "", imported)
         except CrosslensError as error:
             return items_page(request, project, sentence(error))
 

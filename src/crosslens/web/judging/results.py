@@ -272,9 +272,10 @@ def _facts(results: ProjectResults) -> Iterator[tuple[str, str]]:
         ceiling, reliability = (
             str(Figure(figure, *ends, digits=3))
             for figure, ends in (
-                (scores.ceiling(), scores.ceiling_interval()), (scores.reliability, scores.reliability_interval),
+                (scores.ceiling(), scores.ceiling_interval()),
+                (scores.reliability, scores.reliability_interval),
             )
-        )  # fmt: skip
+        )
         note = "No metric is expected to correlate better with the mean scores."
         yield "human ceiling", f"{ceiling}; reliability of the mean {reliability}. {note}"
     if isfinite(results.mean_rating.mean):
@@ -588,9 +589,9 @@ class ProjectResults(Presented):
         """What people said against the numbers that came with the items, and ``further`` ones, such as a run's."""
         if not further:
             return self._with_items
-        added = metric_correlations(self._quantities, further, self.answers.images)
+        with_further = metric_correlations(self._quantities, further, self.answers.images)
         order = {name: number for number, name in enumerate(self._quantities)}
-        both = pl.concat([self._with_items, added])
+        both = pl.concat([self._with_items, with_further])
         return both.sort(pl.col("judged").replace_strict(order, return_dtype=pl.Int64), maintain_order=True)
 
     def as_dict(self) -> dict[str, Any]:
@@ -598,7 +599,7 @@ class ProjectResults(Presented):
         if self.ratings is not None:
             content["rating"] = {**asdict(self.mean_rating), "judgements": self.judged["rating"].count()}
         if self.derived_causes is not None:
-            content["derived_causes"] = self.derived_causes.as_dict()
+            content["derived_causes"] = self.derived_causes
         content["agreement"] = self.agreement.as_dict() | ({"subsets": self.subsets} if self.subsets else {})
         content["known_answers"] = {
             kind: {"right": right, "given": count} for kind, (right, count) in self.known_answers.items()
@@ -610,5 +611,5 @@ class ProjectResults(Presented):
         }  # fmt: skip
         if self.causes:
             tables |= {"together": self.together, "rules": self.rules}
-        content |= {name: table.to_dicts() for name, table in tables.items() if table is not None}
-        return dict(json_form(content | {"models": [model.as_dict() for model in self.models]}))
+        content |= {name: table for name, table in tables.items() if table is not None}
+        return json_form(content | {"models": self.models})

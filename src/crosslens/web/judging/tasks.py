@@ -9,7 +9,7 @@ import hashlib
 import tomllib
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
@@ -104,9 +104,6 @@ class AnswerForm:
     def one_key(self) -> bool:
         """Whether a label alone is a whole answer, so that its key can submit it."""
         return not self.several and self.rating is None
-
-    def as_dict(self) -> dict[str, Any]:
-        return asdict(self)
 
 
 def label_grades(form: AnswerForm, grades: Mapping[str, float] | None = None) -> dict[str, float]:
@@ -272,13 +269,6 @@ class ItemContent:
     pictures: tuple[ShownPicture, ...] = ()
     texts: tuple[ShownText, ...] = ()
     about: Mapping[str, Any] = field(default_factory=dict)
-
-    def as_dict(self) -> dict[str, Any]:
-        return {
-            "pictures": [asdict(picture) for picture in self.pictures],
-            "texts": [asdict(text) for text in self.texts],
-            "about": dict(self.about),
-        }
 
 
 @dataclass(frozen=True)

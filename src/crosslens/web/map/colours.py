@@ -122,9 +122,10 @@ class Palette:
             .join(table.select(key, column), on=key, how="left", maintain_order="left")
             .select(column)
             for key, ids, table in (
-                ("image", self.drawn.image_ids, images), ("caption", self.drawn.caption_ids, captions),
+                ("image", self.drawn.image_ids, images),
+                ("caption", self.drawn.caption_ids, captions),
             )
-        ]  # fmt: skip
+        ]
         values = pl.concat(parts, how="vertical_relaxed")[column]
         if values.dtype in _NUMBERS and values.drop_nulls().n_unique() > MOST_CATEGORIES:
             return of_numbers(name, label, values.cast(pl.Float64).fill_null(float("nan")).to_numpy())
@@ -169,9 +170,7 @@ def of_numbers(name: str, label: str, values: Array, scale: str = "linear") -> C
             ends, inner = np.log(ends), np.log(inner)
         reach = float(ends[1] - ends[0]) or 1.0
         codes[finite] = np.round((inner - ends[0]) / reach * (LEVELS - 1)).astype(np.uint8)
-    return Colouring(
-        name, label, "numbers", codes, low=low, high=high, scale=scale, missing=int((~finite).sum())
-    )  # fmt: skip
+    return Colouring(name, label, "numbers", codes, low=low, high=high, scale=scale, missing=int((~finite).sum()))
 
 
 MOST_ROWS = 200

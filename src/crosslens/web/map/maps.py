@@ -106,14 +106,15 @@ class MapStore:
         self.folder.mkdir(parents=True, exist_ok=True)
         with atomic_folder(self.folder / layout.key, _LAYOUT) as folder:
             write_parts(
-                folder, _KIND,
+                folder,
+                _KIND,
                 header={"key": layout.key, "method": layout.method, "images": len(layout.image_ids)},
                 arrays={"points": layout.points, "clusters": layout.clusters},
                 tables={
                     "items": pl.DataFrame({"id": layout.ids}, schema={"id": pl.String}),
                     "regions": pl.DataFrame([asdict(region) for region in layout.regions], schema=_REGIONS),
                 },
-            )  # fmt: skip
+            )
 
 
 ABSENT, READY, IMPOSSIBLE = "absent", "ready", "impossible"

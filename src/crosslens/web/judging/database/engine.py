@@ -12,7 +12,6 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext, suppress
 from datetime import UTC, datetime
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -32,8 +31,8 @@ BUSY_SECONDS = 30
 """How long a transaction waits for another process that writes to the same SQLite file."""
 MOST_CONNECTIONS = 60
 _ACCOUNTS_LOCK = 2_073_616_842
-_MIGRATION_LOCK = 2_073_616_841
-"""Arbitrary numbers by which PostgreSQL knows the lock of transactions that are alone, and that of migrations."""
+_TABLES_LOCK = 2_073_616_841
+"""Arbitrary numbers by which PostgreSQL knows the lock of transactions that are alone, and that of new tables."""
 _LOG = logging.getLogger("crosslens.web")
 
 
@@ -119,7 +118,7 @@ class Database:
 
 
 def open_database(address: str | Path) -> Database:
-    """The database at a URL (``sqlite:///…``, ``postgresql://…``) or in a file, brought to the newest format."""
+    """The database at a URL (``sqlite:///…``, ``postgresql://…``) or in a file, made where it is not there."""
     try:
         is_file = isinstance(address, Path) or "://" not in address
         url = URL.create("sqlite", database=str(address)) if is_file else make_url(str(address))
@@ -147,7 +146,7 @@ def open_database(address: str | Path) -> Database:
     else:
         problem, fix = f"databases of the kind {kind!r} are not supported", "write sqlite:///FILE or postgresql://…"
         raise CrosslensError(problem, fix=fix, code="unknown-database")
-    migrate(engine)
+    _make_tables(engine)
     return Database(engine)
 
 
@@ -205,30 +204,24 @@ def _alembic() -> Config:
     return config
 
 
-@cache
-def _revisions() -> tuple[str, ...]:
-    """All versions of the tables, the newest first."""
-    return tuple(script.revision for script in ScriptDirectory.from_config(_alembic()).walk_revisions())
-
-
-def migrate(engine: Engine) -> None:
-    """Run the migrations that are missing, all in one transaction."""
+def _make_tables(engine: Engine) -> None:
+    """The tables of a new database, all in one transaction; those of another version of crosslens are refused."""
+    address = engine.url.database if engine.dialect.name == "sqlite" else engine.url.render_as_string()
     try:
         with engine.execution_options(begin="IMMEDIATE").begin() as connection:
             if engine.dialect.name == "postgresql":
-                connection.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": _MIGRATION_LOCK})
+                connection.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": _TABLES_LOCK})
             current = MigrationContext.configure(connection).get_current_revision()
-            newest, *older = _revisions()
-            if current == newest:
-                return
-            if current is not None and current not in older:
-                problem = f"the database was written by a newer version of crosslens (format {current})"
-                raise CrosslensError(problem, fix="update crosslens", code="newer-database")
             config = _alembic()
-            config.attributes["connection"] = connection
-            command.upgrade(config, "head")
+            newest = ScriptDirectory.from_config(config).get_current_head()
+            if current is None:
+                config.attributes["connection"] = connection
+                command.upgrade(config, "head")
+            elif current != newest:
+                problem = f"the database {address} is of another version of crosslens: {current}, not {newest}"
+                fix = "export its judgements with that version, or name another file, which is then made anew"
+                raise CrosslensError(problem, fix=fix, code="other-database")
     except DatabaseError as error:
-        address = engine.url.render_as_string(hide_password=True)
         raise CrosslensError(
             f"the database {address} cannot be used: {error.orig}",
             fix="check that it is a database, that it can be written, and that the server is running",

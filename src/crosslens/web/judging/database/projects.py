@@ -11,6 +11,7 @@ from sqlalchemy import Row, case, func, select, update
 from sqlalchemy.orm import Session, aliased
 
 from crosslens.core import CrosslensError, InputError
+from crosslens.storage import json_form
 from crosslens.web.judging.database.engine import Database, Transaction
 from crosslens.web.judging.database.tables import (
     ANNOTATOR,
@@ -166,7 +167,7 @@ def create_project(
         row = ProjectRow(
             name=name.strip(),
             task=task,
-            labels=(form or kind.form).as_dict(),
+            labels=json_form(form or kind.form),
             guidelines=kind.guidelines if guidelines is None else guidelines,
             overlap=overlap,
             seed=seed,
@@ -207,7 +208,7 @@ def add_items(session: Session, project: ProjectRow, items: Sequence[NewItem]) -
         ItemRow(
             project=project.id,
             position=next(in_turn if item.kind == "practice" else shuffled),
-            content=item.content.as_dict(),
+            content=json_form(item.content),
             kind=item.kind,
             expected=None if item.expected is None else dict(item.expected),
             vacancies=project.overlap if item.kind in SHARED_KINDS else 0,

@@ -1,4 +1,4 @@
-"""What Alembic runs: the migrations, on the connection that ``migrate`` opened and locked."""
+"""What Alembic runs: the migrations, on the connection that ``engine.py`` opened and locked."""
 
 from __future__ import annotations
 
