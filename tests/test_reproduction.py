@@ -117,6 +117,22 @@ def test_commands_exist(reproduction: ModuleType) -> None:
     assert not [f"{key}: {wrong}" for key, command in commands if (wrong := fault(command))]
 
 
+def test_rows_of_a_measurement_of_coco_have_commands_on_coco(reproduction: ModuleType) -> None:
+    """A figure of COCO's photos beside a command on drawn scenes is not what the command prints."""
+    rows = [row for paper in reproduction.papers() for row in paper.rows if "recos-build" in row.measurements]
+    assert len(rows) == 3
+    assert not [row.key for row in rows if "--candidates coco " not in row.command]
+
+
+def test_what_several_rows_write_is_made_by_the_first(reproduction: ModuleType) -> None:
+    rows = tuple(
+        reproduction.Row("P", f"Table {number}", "a", "1", "needed", "b", "crosslens synth -o scenes")
+        for number in (1, 2)
+    )
+    made = reproduction.makers([reproduction.Paper("P", "A paper", "p.txt", rows)])
+    assert made["scenes"] == "[P Table 1](#p)"
+
+
 def test_a_status_must_be_known(reproduction: ModuleType) -> None:
     row = {"item": "Table 1", "shows": "a", "printed": "b", "status": "done", "why": "c"}
     with pytest.raises(CrosslensError, match="done"):
