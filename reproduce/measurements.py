@@ -29,7 +29,7 @@ from crosslens.build import grammar_counts, verdict_counts
 from crosslens.cli.console import progress_bar
 from crosslens.encode import Cache, encode_dataset, load_encoder
 from crosslens.explanations.causes import UNEXPLAINED
-from crosslens.explanations.overview import concept_figure, explain_run
+from crosslens.explanations.overview import concept_figure, explain_run, is_open
 from crosslens.perturbations import perturb_all
 from crosslens.perturbations.selection import ADVERSARIAL
 from crosslens.pipeline import curve, find_protocol
@@ -190,7 +190,10 @@ def coco_failures(data: Path) -> Figures:
         "EXPL Table 1": f"{PHOTOS}, {SMALL}: Hit@1 {percent(1 - failures / queries)}, "
         f"{failures:,} failures of {queries:,} ({percent(failures / queries)} %)",
         "EXPL Table 2": f"{PHOTOS}, derived main cause: "
-        + ", ".join(f"{row['cause']} {percent(row['main_share'])} %" for row in found.causes.to_dicts()),
+        + ", ".join(
+            f"{row['cause']} {'open' if is_open(row) else percent(row['main_share']) + ' %'}"
+            for row in found.causes.to_dicts()
+        ),
         "EXPL Table 3": f"{PHOTOS}, {SMALL}: "
         + ", ".join(f"{name} {concept_figure(metric, own[metric])}" for metric, name in names.items()),
         "EXPL Figure 10": f"{PHOTOS}, derived causes: "
