@@ -257,8 +257,8 @@ def adversarial_ranks(data: Path) -> Figures:
     """What the words do to ranks on 1,000 photos of COCO, one caption as query."""
     dataset = cl.load_dataset("coco", captions=str(data / "coco_val2017_1k" / "captions.json"))
     study = cl.robustness(
-        dataset, models={SMALL: encoders()[SMALL]}, image_text="mean", query_caption=0, perturbations="adversarial",
-        permutations=1, resamples=0, progress=progress_bar(),
+        dataset, models={SMALL: encoders()[SMALL]}, image_text="mean", query_caption=0,
+        perturbations=[*ADVERSARIAL, "antonym[any]"], permutations=1, resamples=0, progress=progress_bar(),
     )  # fmt: skip
     rows = {row["perturbation"]: row for row in study.changes.to_dicts()}
     moves = (" / ".join(percent(row[way]) for way in ("lower", "higher", "same")) for row in rows.values())
