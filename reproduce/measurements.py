@@ -29,7 +29,7 @@ from crosslens.build import grammar_counts, verdict_counts
 from crosslens.cli.console import progress_bar
 from crosslens.encode import Cache, encode_dataset, load_encoder
 from crosslens.explanations.causes import UNEXPLAINED
-from crosslens.explanations.overview import concept_figure, explain_run
+from crosslens.explanations.overview import concept_figure, explain_run, is_open
 from crosslens.perturbations import perturb_all
 from crosslens.perturbations.selection import ADVERSARIAL
 from crosslens.pipeline import curve, find_protocol
@@ -190,7 +190,10 @@ def coco_failures(data: Path) -> Figures:
         "EXPL Table 1": f"{PHOTOS}, {SMALL}: Hit@1 {percent(1 - failures / queries)}, "
         f"{failures:,} failures of {queries:,} ({percent(failures / queries)} %)",
         "EXPL Table 2": f"{PHOTOS}, derived main cause: "
-        + ", ".join(f"{row['cause']} {percent(row['main_share'])} %" for row in found.causes.to_dicts()),
+        + ", ".join(
+            f"{row['cause']} {'open' if is_open(row) else percent(row['main_share']) + ' %'}"
+            for row in found.causes.to_dicts()
+        ),
         "EXPL Table 3": f"{PHOTOS}, {SMALL}: "
         + ", ".join(f"{name} {concept_figure(metric, own[metric])}" for metric, name in names.items()),
         "EXPL Figure 10": f"{PHOTOS}, derived causes: "
@@ -254,8 +257,8 @@ def adversarial_ranks(data: Path) -> Figures:
     """What the words do to ranks on 1,000 photos of COCO, one caption as query."""
     dataset = cl.load_dataset("coco", captions=str(data / "coco_val2017_1k" / "captions.json"))
     study = cl.robustness(
-        dataset, models={SMALL: encoders()[SMALL]}, image_text="mean", query_caption=0, perturbations="adversarial",
-        permutations=1, resamples=0, progress=progress_bar(),
+        dataset, models={SMALL: encoders()[SMALL]}, image_text="mean", query_caption=0,
+        perturbations=[*ADVERSARIAL, "antonym[any]"], permutations=1, resamples=0, progress=progress_bar(),
     )  # fmt: skip
     rows = {row["perturbation"]: row for row in study.changes.to_dicts()}
     moves = (" / ".join(percent(row[way]) for way in ("lower", "higher", "same")) for row in rows.values())

@@ -151,12 +151,13 @@ def needed(command: str, names: Iterable[str]) -> list[str]:
 
 def makers(found: Sequence[Paper]) -> dict[str, str]:
     """What the commands of rows and inputs write and others may read, and where on the page that command is."""
-    made = {}
+    made: dict[str, str] = {}
     for row in (row for paper in found for row in paper.rows):
         for command in row.command.split(" && "):
             flag = "--folder" if " judging new " in command else "-o"
             if re.match(r"crosslens (?:analyze|build|evaluate|judging new|robustness|synth|train) ", command):
-                made |= dict.fromkeys(re.findall(rf" {flag} (\S+)", command), f"[{row.key}](#{row.paper.lower()})")
+                for name in re.findall(rf" {flag} (\S+)", command):  # of several rows that write it, the first
+                    made.setdefault(name, f"[{row.key}](#{row.paper.lower()})")
     names = [name for entry in inputs() for name in (entry.name, *re.findall(r" -o (\S+)", entry.command))]
     return {**made, **dict.fromkeys(names, INPUT_LINK)}
 

@@ -8,9 +8,10 @@ import re
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
+import polars as pl
 import pytest
 
 from crosslens.core import CrosslensError
@@ -115,6 +116,23 @@ def test_commands_exist(reproduction: ModuleType) -> None:
     assert len(rows) > 50
     commands = [(row.key, command) for row in rows for command in row.command.split(" && ")]
     assert not [f"{key}: {wrong}" for key, command in commands if (wrong := fault(command))]
+
+
+def test_figures_of_one_build_are_beside_its_command(reproduction: ModuleType) -> None:
+    """Other candidates, or descriptions checked against another gallery, give other counts."""
+    rows = [row for paper in reproduction.papers() for row in paper.rows if "recos-build" in row.measurements]
+    assert len(rows) == 3
+    (command,) = {row.command for row in rows}
+    assert "--check-gallery selected --grammar rules" in command
+
+
+def test_what_several_rows_write_is_made_by_the_first(reproduction: ModuleType) -> None:
+    rows = tuple(
+        reproduction.Row("P", f"Table {number}", "a", "1", "needed", "b", "crosslens synth -o scenes")
+        for number in (1, 2)
+    )
+    made = reproduction.makers([reproduction.Paper("P", "A paper", "p.txt", rows)])
+    assert made["scenes"] == "[P Table 1](#p)"
 
 
 def test_a_status_must_be_known(reproduction: ModuleType) -> None:
@@ -277,6 +295,27 @@ def test_measured_again_the_page_has_the_same_figures(name: str) -> None:
         section = page.split(f"\n## {paper}\n")[1].split("\n## ")[0]
         (line,) = [line for line in section.splitlines() if line.startswith(f"| {item} | ")]
         assert text.replace("|", "\\|") in line, key
+
+
+def test_a_cause_that_most_failures_leave_undecided_is_open(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """As `crosslens explain` prints it: its share would be that of the few decided ones."""
+    import measurements
+
+    causes = {"cause": ["object", "colour", "x"], "asked": [10, 3, None], "open": [5, 2, None]}
+    metrics = ["CA", "NonCommonSimilarity", "CE", "SD[binary]", "matched_synsets"]
+    overview = SimpleNamespace(
+        queries=pl.DataFrame({"query": range(4)}), failures=pl.DataFrame({"query": range(2)}),
+        metrics=pl.DataFrame({"metric": metrics, "scope": "all"}),
+        causes=pl.DataFrame({**causes, "main_share": [0.25, 0.1, 0.65]}),
+        cause_numbers=pl.DataFrame({"causes": [0, 1], "of_caused": [None, 1.0], "share": [0.5, 0.5]}),
+    )  # fmt: skip
+    for module, name in (("explain_coco", "dataset_of"), ("explain_coco", "encoded")):
+        monkeypatch.setattr(f"measurements.{module}.{name}", lambda *_: None)
+    monkeypatch.setattr("measurements.encoders", lambda: {measurements.SMALL: None})
+    monkeypatch.setattr("measurements.explain_coco.explained", lambda *_: overview)
+    monkeypatch.setattr("measurements.concept_figure", lambda *_: "")
+    figure = measurements.coco_failures(tmp_path)["EXPL Table 2"]
+    assert figure.endswith("main cause: object 25.0 %, colour open, x 65.0 %")
 
 
 def test_averages_of_refined_captions_leave_a_model_out(shared_data: Path) -> None:

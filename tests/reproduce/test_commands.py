@@ -238,7 +238,7 @@ NAMES = {
     "EXPL Table 1": ("t2t/Hit@1", "t2t/MRR", "t2t/MedR", "t2t/Fails"),
     "EXPL Table 2": ("labels", "colour", "details", "successful_alternative"),
     "EXPL Table 3": ("CA", "NonCommonSimilarity", "CE", "SD[binary]", "matched_synsets"),
-    "EXPL Table 4": ("antonym", "color_all", "color_in", "size", "lower", "higher"),
+    "EXPL Table 4": ("antonym", "antonym[any]", "color_all", "color_in", "size", "lower", "higher"),
     "EXPL Table 5": ("Hit@1 before", "Hit@10 after"),
     "EXPL Figure 4": ("CA", "CE", "SD"),
     "EXPL Figure 9": ("ratings", "causes"),

@@ -244,11 +244,15 @@ def fine_grained(toys: Toys, path: Path) -> None:
 
 @toy("sits_test.csv")
 def judgements(toys: Toys, path: Path) -> None:
+    """With ids in the form of Crisscrossed Captions."""
     rows = []
-    for place, image in enumerate(toys.scenes.image_ids):
-        rows += [f"{5 * int(image)},{image},4.5,c2i_original", f"{5 * int(image) + 1},{image},{3 + place % 3},c2i"]
-        other = toys.scenes.image_ids[(place + 1) % IMAGES]
-        rows.append(f"{5 * int(other)},{image},{place % 2},c2i_intrasim")
+    for place, image in enumerate(map(int, toys.scenes.image_ids)):
+        other = int(toys.scenes.image_ids[(place + 1) % IMAGES])
+        judged = ((5 * image, 4.5, "original"), (5 * image + 1, 3 + place % 3, "intrasim"),
+                  (5 * other, place % 2, "intrasim"))  # fmt: skip
+        rows += [
+            f"COCO_val2014:sentid:{caption},{picture_name(image)},{score},c2i_{how}" for caption, score, how in judged
+        ]
     path.write_text("caption,image,agg_score,sampling_method\n" + "\n".join(rows) + "\n")
 
 

@@ -241,11 +241,12 @@ def robustness_from_runs(
     model = study_options.name or (systems.pop() if len(systems) == 1 else "") or "lists"
     names = [name for name in lists if name != UNPERTURBED]
     require_perturbations(protocol, names)
-    contents = {
-        name: {direction: replace(ranked, system="").fingerprint for direction, ranked in lists[name].items()}
+    # The order of items alone: ties are stable here, and scores may be rounded otherwise.
+    orders = {
+        name: {way: replace(ranked, scores=np.zeros(0), system="").fingerprint for way, ranked in lists[name].items()}
         for name in lists
     }
-    same = [name for name in names if contents[name] == contents[UNPERTURBED] and name not in (perturbed or {})]
+    same = [name for name in names if orders[name] == orders[UNPERTURBED] and name not in (perturbed or {})]
     variants = [
         replace(variant, unchanged=variant.perturbation in same)
         for variant in _variants(names, dataset, perturbed or {}, study_options.seed)
@@ -277,8 +278,8 @@ def robustness_from_runs(
         notes = [note for label, note in noted if label == ORIGINAL and not note.endswith(ORDER_DECIDES)]
         notes += merged_notes(entry for entry in noted if entry[1].endswith(ORDER_DECIDES))
         if same:
-            whose = f"the lists of {', '.join(same)} equal" if len(same) > 1 else f"the list of {same[0]} equals"
-            notes.append(f"{whose} the unperturbed one: no query changed")
+            whose = f"the lists of {', '.join(same)} have" if len(same) > 1 else f"the list of {same[0]} has"
+            notes.append(f"{whose} the order of the unperturbed one: no query changed")
         if any(variant.only_lists and not variant.unchanged for variant in variants):
             notes.append("which queries a perturbation changed is not known from lists: all of them count as changed")
         if not ranking.complete:

@@ -75,7 +75,7 @@ class Variant:
     only_lists: bool = False
     """Whether only ranked lists are known, and not what changed."""
     unchanged: bool = False
-    """Whether its lists are those of the original, so that nothing did."""
+    """Whether its lists rank as those of the original, so that nothing did."""
 
     @cached_property
     def applied(self) -> BoolArray | None:
