@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from crosslens.analyze.categories import Categories, ClassificationPairs
-from crosslens.analyze.pair_scores import ImageCaptionPairs, rows_of
+from crosslens.analyze.pair_scores import ImageCaptionPairs, ground_truth_of, rows_of
 from crosslens.core import InputError, UsageError, argument
 from crosslens.data import RowName, check_ids
 from crosslens.storage import Array, IntArray, random_stream
@@ -25,6 +25,7 @@ def classification_pairs(
     rejected: pl.DataFrame | str | Path | None = None,
     *,
     negatives: int | str = 1,
+    relevance: Relevance | None = None,
     seed: int = 0,
 ) -> ClassificationPairs:
     """Every caption with its image, and pairs that do not match.
@@ -49,7 +50,7 @@ def classification_pairs(
     scores: dict[str, Array] = {}
     if rejected is None:
         assert limit is not None
-        images, captions = _mismatched(dataset, Relevance.from_dataset(dataset), limit, seed)
+        images, captions = _mismatched(dataset, ground_truth_of(dataset, relevance), limit, seed)
         words = f"captions of other images, {limit} per image, drawn with the seed {seed}"
     else:
         with rows_of(rejected) as (frame, row_name):

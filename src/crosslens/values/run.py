@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -124,7 +124,7 @@ class MetricValues:
     def as_dict(self) -> dict[str, Any]:
         """The JSON form: fractions, never percent."""
         names = ("mean", "low", "high", "n", "excluded", "statistic", "level")
-        return json_form({name: getattr(self, name) for name in names} | (vars(self.facts) if self.facts else {}))
+        return {name: json_form(getattr(self, name)) for name in names} | (asdict(self.facts) if self.facts else {})
 
     def __repr__(self) -> str:
         return f"MetricValues({self.name}: {self.mean:.4f} [{self.low:.4f}, {self.high:.4f}], n={self.n})"

@@ -164,7 +164,7 @@ class _Shift(NamedTuple):
     """Rows that are shifted, and how many of the queries that concerns, with the least and the most that is likely."""
 
     p: float = 1.0
-    where: str = ""
+    where: str = "in no rows"
     offset: str = "elsewhere"
     fits: str = "is never first"
     shares: tuple[float, float, float] = (0.0, 0.0, 0.0)
