@@ -11,7 +11,7 @@ from importlib import import_module
 from pathlib import Path
 from types import FunctionType
 
-from crosslens.core import AcceptedKeyword
+from crosslens.core.options import AcceptedKeyword
 
 _ACCEPTED = "accepted_keywords"
 SOURCE = Path(__file__).resolve().parents[2] / "src" / "crosslens"

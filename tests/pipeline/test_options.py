@@ -13,15 +13,7 @@ import numpy as np
 import pytest
 
 import crosslens as cl
-from crosslens.core import (
-    Options,
-    UnknownNameError,
-    UsageError,
-    accepts_options,
-    declarations,
-    recorded_options,
-    refuse_other_keywords,
-)
+from crosslens.core import Options, UnknownNameError, UsageError, accepts_options, declarations, refuse_other_keywords
 from crosslens.core.options import argument_helps
 from crosslens.encode import EncodeOptions
 from crosslens.explanations import explain_queries, explain_run
@@ -129,9 +121,9 @@ def test_a_keyword_of_a_function_is_none_of_the_options_that_it_accepts() -> Non
 
 def test_runs_record_options_that_change_results() -> None:
     always = {"ties": "stable", "folds": 1, "depth": 10, "seed": 0, "resamples": 1000, "level": 0.95}
-    assert recorded_options(EvaluateOptions()) == always
+    assert EvaluateOptions().recorded() == always
     changed = EvaluateOptions(queries=5, threads=2, device="cpu", metrics=("MRR",))
-    assert recorded_options(changed) == {**always, "queries": 5}
+    assert changed.recorded() == {**always, "queries": 5}
 
 
 def test_several_texts_may_be_one_or_none() -> None:

@@ -21,7 +21,6 @@ from crosslens.core import (
     METHOD,
     Declaration,
     Options,
-    Spelling,
     UsageError,
     ValueType,
     check_number,
@@ -345,7 +344,7 @@ def _collect(kind: type[Options], own_flags: set[str], arguments: dict[str, Any]
     return kind(**{name: () if value is None and name in defaults else value for name, value in values.items()})
 
 
-def flag_spelling(command: Any) -> Spelling:
+def flag_spelling(command: Any) -> Callable[[str, str | None], str | None]:
     """How options in messages are written for whoever called this command."""
     flags = {parameter.name: parameter for parameter in command.params if parameter.param_type_name == "option"}
 

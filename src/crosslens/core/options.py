@@ -146,14 +146,13 @@ class Options:
         refuse_unknown((name for name in arguments if name not in names), names)
         return cls.pick(arguments)
 
-
-def recorded_options(options: Options) -> dict[str, Any]:
-    """What runs record of options, by which they are told apart; first what every run records."""
-    entries = [(entry, entry.metadata["option"].recorded, getattr(options, entry.name)) for entry in fields(options)]
-    always = {entry.name: value for entry, recorded, value in entries if recorded}
-    return always | {
-        entry.name: value for entry, recorded, value in entries if recorded is None and value != entry.default
-    }
+    def recorded(self) -> dict[str, Any]:
+        """What runs record of them, by which they are told apart; first what every run records."""
+        entries = [(entry, entry.metadata["option"].recorded, getattr(self, entry.name)) for entry in fields(self)]
+        always = {entry.name: value for entry, recorded, value in entries if recorded}
+        return always | {
+            entry.name: value for entry, recorded, value in entries if recorded is None and value != entry.default
+        }
 
 
 def declarations(kind: type) -> dict[str, Declaration]:

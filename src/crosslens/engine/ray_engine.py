@@ -38,7 +38,6 @@ from crosslens.core import (
     argument,
     as_user_error,
     available_cores,
-    is_plugin_loaded,
     limit_cores,
     load_plugin,
     loaded_plugins,
@@ -261,8 +260,7 @@ def execute(setting: TaskSetting, payload: Packed, shared_key: str, shared: Call
         for plugin in setting.plugins:
             if not Path(plugin).is_file():
                 raise missing_on_node(f"the plugin {plugin} does not exist")
-            if not is_plugin_loaded(plugin):
-                load_plugin(plugin)
+            load_plugin(plugin)
         work, task = unpack(payload)
         with verification(setting.verify):
             if shared_key not in _SHARED:

@@ -25,7 +25,6 @@ from crosslens.core import (
     accepts_options,
     argument,
     plugin_hashes,
-    recorded_options,
     refuse_other_keywords,
     without_secrets,
 )
@@ -268,7 +267,7 @@ def _provenance(
     ranker: Ranker, graded: GradedRelevance, second_stage: SecondStage | None,
 ) -> dict[str, Any]:  # fmt: skip
     """Everything the result depends on, its fingerprint under ``key``, and then what is good to know."""
-    recorded = recorded_options(EvaluateOptions.pick(vars(options)))
+    recorded = EvaluateOptions.pick(vars(options)).recorded()
     metrics = [str(request) for request in requests]
     provenance: dict[str, Any] = {"options": {"metrics": metrics, **recorded, "depth": depth}}
     if dataset is not None:
