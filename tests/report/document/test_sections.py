@@ -266,7 +266,8 @@ def test_figures_open_the_queries_that_they_count_as_missed(study: Study, inputs
     strip = next(part for part in flat(report.sections[0].parts) if isinstance(part, Intervals))
     assert [row.address for row in strip.rows] == [f"#misses-of-{name}" for name in inputs.runs]
     table = next(table for table in report.sections[-1].tables if table.drawn)
-    addresses = {str(row[0]).split(" ")[0]: cell.address for row in table.rows if isinstance(cell := row[1], Figure)}
+    figures = {str(row[0]).rpartition("(")[2].rstrip(")"): row[1] for row in table.rows}
+    addresses = {metric: figure.address for metric, figure in figures.items() if isinstance(figure, Figure)}
     first = next(iter(inputs.runs))
     assert addresses["t2i/Hit@1"] == f"#misses-of-{first}"
     assert addresses["t2i/Hit@5"] == f"#misses-of-{first}-beyond-5"

@@ -253,7 +253,9 @@ def _exchanged(subject: Subject, direction: Firsts | None) -> _Shift:
     np.add.at(votes, (place[images[rows]][asked], retrieved[asked, ranks]), 1 / (1 + ranks))
     names = np.where(votes.max(axis=1) > 0, votes.argmax(axis=1), -1)
     named = np.unique(names[names >= 0])
-    p = _so_many_different(len(named), len(lost)) if len(named) > _NEARLY_ALL * len(lost) else 1.0
+    if len(named) <= _NEARLY_ALL * len(lost):
+        return _Shift()
+    p = _so_many_different(len(named), len(lost))
     # An image that none of the others names may be one that the model cannot place.
     exchanged = rows[np.isin(images[rows], lost[named])]
     away = direction.retrieved[exchanged] == lost[names[place[images[exchanged]]]]

@@ -254,7 +254,7 @@ def strip(context: ReportContext) -> Intervals | None:
     asks = _FINDS.get(split_name(metric)[0], ("", "query"))[1]
     counts = {values.n for values in shared.values()} or {run[metric].n for run in runs.values() if metric in run}
     over = f" over {'the same ' if shared else ''}{format_count(counts.pop(), asks)}" if len(counts) == 1 else ""
-    title = f"{metric}{over}" + (" in each gallery" if shared else "")
+    title = f"{metric_words(metric)}{over}" + (" in each gallery" if shared else "")
     about = "With the change from the row above, over the same queries." if shared else ""
     return Intervals(title=title, rows=tuple(rows), limits=(0.0, 1.0) if share else None, about=about)
 
@@ -269,7 +269,15 @@ def _figure(metric: str, values: MetricValues) -> Figure:
 def _place_words(metric: str) -> str:
     direction, name = split_name(metric)
     item = _FINDS.get(direction, ("the right one", ""))[0]
-    return f"{item} {'first' if name.endswith('@1') else 'among the first ' + name.partition('@')[2]}"
+    return f"{item} {'first' if name.endswith('@1') else 'in the first ' + name.partition('@')[2]}"
+
+
+def metric_words(metric: str) -> str:
+    """A metric as titles say it: ``Right picture first (t2i/Hit@1)``."""
+    direction, name = split_name(metric)
+    if not name.startswith("Hit@") or direction not in _FINDS:
+        return metric
+    return f"{_place_words(metric).partition(' ')[2].capitalize()} ({metric})"
 
 
 # The questions

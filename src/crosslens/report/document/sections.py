@@ -42,6 +42,7 @@ from crosslens.core import (
 from crosslens.explanations import first_relevant
 from crosslens.metrics import facts_of, format_count, metric_figure, spec_of, unit_of, unit_sentence
 from crosslens.pipeline import DEFINITIONS, gallery_curve, run_facts, value_figure
+from crosslens.report.document.answer import metric_words
 from crosslens.report.document.bars import detailed_run, has_bars, stored_bars
 from crosslens.report.document.context import ReportContext
 from crosslens.report.document.queries import PageQueries
@@ -146,8 +147,8 @@ def groups(context: ReportContext) -> Section | None:
     means = tuple(_figure_of(context.inputs.runs[name][metric], metric) for name in names)
     share = unit_of(metric) == "share"
     chart = SmallMultiples(
-        title=f"{metric} by group", columns=tuple(map(context.short, names)), rows=tuple(rows), means=means,
-        abouts=tuple(f"{context.inputs.runs[name][metric].n:,} queries" for name in names),
+        title=f"{metric_words(metric)}, by group", columns=tuple(map(context.short, names)), rows=tuple(rows),
+        means=means, abouts=tuple(f"{context.inputs.runs[name][metric].n:,} queries" for name in names),
         limits=(0.0, 1.0) if share else None,
         about="Dashed: all queries. Coloured: below or above that with the whole interval, made wider for the number "
         "of groups; grey: may not differ.",
@@ -343,18 +344,8 @@ def _metrics_table(context: ReportContext, names: Sequence[str], runs: Mapping[s
     if len(runs) > _MOST_COLUMNS:
         lines: list[tuple[Cell, ...]] = [(name, *(cell(name, metric) for metric in names)) for name in runs]
         return Table(("run", *names), lines, "l" * (1 + len(names)))
-    lines = [(_words_of(metric), *(cell(name, metric) for name in runs)) for metric in names]
+    lines = [(metric_words(metric), *(cell(name, metric) for name in runs)) for metric in names]
     return Table(("metric", *map(context.short, runs)), lines, "l" * (1 + len(runs)))
-
-
-def _words_of(metric: str) -> str:
-    """A hit rate in words beside its name."""
-    direction, name = split_name(metric)
-    item = {"t2i": "right picture", "i2t": "a right caption", "t2t": "right text"}.get(direction)
-    if _family(metric) != "Hit" or item is None:
-        return metric
-    k = name.partition("@")[2]
-    return f"{metric} · {item} {'first' if k == '1' else f'in the first {k}'}"
 
 
 def _recalls(runs: Mapping[str, Run], context: ReportContext) -> Iterator[Part]:
