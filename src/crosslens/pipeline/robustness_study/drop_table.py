@@ -14,6 +14,7 @@ import polars as pl
 from crosslens.comparisons import unused_label
 from crosslens.core import Cell, Figure, Heat, Presented, Row, Section, Table, UnknownNameError, UsageError
 from crosslens.metrics import bounds_of, format_count, metric_figure, unit_sentence
+from crosslens.pipeline.options import SignificanceOptions
 from crosslens.pipeline.robustness_study.tables import StudyTables, direction_rsum
 from crosslens.statistics import (
     Bootstrap,
@@ -110,18 +111,10 @@ class DropTable(Presented):
         yield Section(self.title, (Row(drop_maps(self)), drops, *tests))
 
     def as_dict(self) -> dict[str, Any]:
-        return {
-            "metric": self.metric,
-            "level": self.level,
-            "columns": list(self.columns),
-            "perturbations": list(self.perturbations),
-            "drops": json_form(self.rows),
-            "means": json_form(self.means),
-            "test": "paired permutation over images, two-sided, of the mean drop",
-            "correction": self.correction,
-            "permutations": self.permutations,
-            "tests": json_form(self.tests),
-        }
+        facts = {name: getattr(self, name) for name in ("metric", "level", "columns", "perturbations")}
+        test = {"test": "paired permutation over images, two-sided, of the mean drop"}
+        test |= {name: getattr(self, name) for name in ("correction", "permutations", "tests")}
+        return json_form({**facts, "drops": self.rows, "means": self.means, **test})
 
 
 @dataclass(frozen=True)
@@ -147,8 +140,6 @@ class _Part:
         if metric == direction_rsum(self.study.direction):
             table, side, scale = self.study.queries, "hits_", 100
         elif metric != self.study.headline:
-            return None
-        if "cluster" not in table.columns:  # of an older study
             return None
         rows = table.filter((pl.col("model") == self.model) & (pl.col("perturbation") == perturbation))
         if not rows.height:
@@ -201,14 +192,10 @@ def drop_table(studies: Mapping[str, StudyTables], metric: str | None = None, *,
         for column, members in columns.items()
         if names_of[column]
     }
-    testing = parts[0].study.about.get("testing", {})
-    tests = _tests(
-        headline, {column: members[0] for column, members in columns.items() if len(members) == 1}, names_of, testing
-    )
-    return DropTable(
-        headline, tuple(columns), names, cells, means, tests, testing.get("level", 0.95),
-        testing.get("permutations", 10_000),
-    )  # fmt: skip
+    testing = parts[0].study.testing
+    alone = {column: members[0] for column, members in columns.items() if len(members) == 1}
+    tests = _tests(headline, alone, names_of, testing)
+    return DropTable(headline, tuple(columns), names, cells, means, tests, testing.level, testing.permutations)
 
 
 def _columns(parts: Sequence[_Part], by: str | None) -> dict[str, list[_Part]]:
@@ -239,12 +226,11 @@ def _mean(metric: str, names: Sequence[str], parts: Sequence[_Part], drops: Sequ
     if all(drop.low == drop.high == 0 for drop in drops):  # perturbed lists are the unperturbed ones
         low = high = percent_low = percent_high = 0.0
     elif changes := _changes(metric, names, parts):
-        testing, clusters, bounds = parts[0].study.about.get("testing", {}), changes[0].clusters, bounds_of(metric)
+        testing, clusters, bounds = parts[0].study.testing, changes[0].clusters, bounds_of(metric)
         befores, afters = [change.before for change in changes], [change.after for change in changes]
         mean = np.mean([before - after for before, after in zip(befores, afters, strict=True)], axis=0)
-        draws = Bootstrap(clusters, testing.get("resamples", 1000), testing.get("seed", 0))
-        level = testing.get("level", 0.95)
-        low, high = draws.estimate(mean, level=level, bounds=bounds and difference_bounds(bounds)).interval
+        draws, bounds = Bootstrap(clusters, testing.resamples, testing.seed), bounds and difference_bounds(bounds)
+        low, high = draws.estimate(mean, level=testing.level, bounds=bounds).interval
         relative = relative_interval(befores, afters, clusters, -high, -low)
         percent_high, percent_low = (-100 * end for end in relative)
     return Drop(drop, low, high, percent, percent_low, percent_high, before, after, models=len(parts))
@@ -286,10 +272,10 @@ def _changes(metric: str, names: Sequence[str], parts: Sequence[_Part]) -> list[
 
 
 def _tests(
-    metric: str, columns: Mapping[str, _Part], names: Mapping[str, Sequence[str]], testing: Mapping[str, Any]
+    metric: str, columns: Mapping[str, _Part], names: Mapping[str, Sequence[str]], testing: SignificanceOptions
 ) -> tuple[DropTest, ...]:
     """All pairs of columns that have the same queries, on the perturbations that both have."""
-    options = {key: testing[key] for key in ("permutations", "resamples", "level", "seed") if key in testing}
+    options: Any = {key: getattr(testing, key) for key in ("permutations", "resamples", "level", "seed")}
     bounds = bounds_of(metric)
     tests = []
     for (first, ours), (second, theirs) in combinations(columns.items(), 2):

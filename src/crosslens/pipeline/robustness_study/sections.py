@@ -207,8 +207,7 @@ def _models(study: StudyTables) -> Shown:
 
 
 def _drops(study: StudyTables) -> Shown:
-    tables, testing = [], study.about.get("testing", {})
-    permutations = testing.get("permutations", 10_000)
+    tables, testing = [], study.testing
     for model, rows in _by_model(study, _of_metric(study, study.headline)):
         columns: dict[str, list[Cell]] = {
             "perturbation": [row["perturbation"] for row in rows],
@@ -216,21 +215,19 @@ def _drops(study: StudyTables) -> Shown:
             "% lost": [percent_figure(row) for row in rows],
             "applied": [Figure.percent(row["applied_share"], unit="%") for row in rows],
             # A tenth: one decimal less than the test could give.
-            "p": [Figure.p(row["adjusted_p"], permutations // 10) for row in rows],
+            "p": [Figure.p(row["adjusted_p"], testing.permutations // 10) for row in rows],
         }
         if not _knows_changes(study):
             del columns["applied"]
         before = format_figure(study.headline, rows[0]["before"])
         lines = tuple(zip(*columns.values(), strict=True))
         tables.append(Table(tuple(columns), lines, title=f"{model}: {study.headline} {before} before"))
-    share = f"{100 * testing.get('level', 0.95):g}%"
+    share = f"{100 * testing.level:g}%"
     direction, name = split_name(study.headline)
     half = f" It is Hit@1 + Hit@5 + Hit@10 of {direction}, in percent." if name != study.headline else ""
     tests = len(study.models) * study.drops.select("perturbation", "seed").n_unique()
     applied = "Applied: the share of captions that changed. " if _knows_changes(study) else ""
-    test = significance_sentence(
-        "paired permutation test over images", permutations, testing.get("correction", "none"), tests
-    )
+    test = significance_sentence("paired permutation test over images", testing.permutations, testing.correction, tests)
     note = (
         f"Lost: before − after, in points and in {PERCENT_SENTENCE} Below 0 it is gained.{half} In brackets: {share} "
         "interval over images; that of percent is of the ratio, with the figures before and after from the same "

@@ -14,7 +14,7 @@ import polars as pl
 from crosslens.core import ENDINGS, ConflictError, InputError, Presented, Section, argument
 from crosslens.metrics import facts_of
 from crosslens.pipeline.robustness_study.sections import study_sections
-from crosslens.pipeline.robustness_study.tables import TABLES, StudyTables
+from crosslens.pipeline.robustness_study.tables import DROP_COLUMNS, TABLES, StudyTables
 from crosslens.storage import (
     FORMAT_VERSION,
     Layout,
@@ -141,8 +141,6 @@ class Robustness(StudyTables, Presented):
         folder = Path(folder)
 
         def read_table(file: Path) -> pl.DataFrame:
-            if file.stem == "headline_queries" and not file.exists():  # written before there was one
-                return pl.DataFrame()
             try:
                 return read_parquet_file(file)
             except (OSError, pl.exceptions.PolarsError) as error:
@@ -153,11 +151,9 @@ class Robustness(StudyTables, Presented):
                 header, manifest = read_study_header(folder / ROBUSTNESS_FILE)
                 manifest.check_folder()
             tables = {name: read_table(folder / f"{name}.parquet") for name in TABLES}
-            if "percent" not in tables["drops"].columns:  # written before there were intervals of it
-                share, unknown = pl.col("drop") / pl.col("before"), pl.lit(float("nan"))
-                tables["drops"] = tables["drops"].with_columns(
-                    percent=100 * share, percent_low=unknown, percent_high=unknown
-                )
+            if missing := DROP_COLUMNS.keys() - set(tables["drops"].columns):
+                problem, fix = f"no column {min(missing)!r}", "run the same command again"
+                raise InputError(problem, file=folder / "drops.parquet", expected="all columns of drops", fix=fix)
             models, perturbations = tuple(header.pop("models")), tuple(header.pop("perturbations"))
             headline, direction = header.pop("headline"), header.pop("direction")
             for name, facts in header.pop("metric_facts", {}).items():

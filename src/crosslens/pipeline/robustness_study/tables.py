@@ -55,6 +55,11 @@ class StudyTables:
     headline_queries: pl.DataFrame = field(default_factory=pl.DataFrame)
 
     @property
+    def testing(self) -> SignificanceOptions:
+        """How drops were tested."""
+        return SignificanceOptions.pick(self.about.get("testing", {}))
+
+    @property
     def tables(self) -> dict[str, pl.DataFrame]:
         """All tables by name."""
         return {name: getattr(self, name) for name in TABLES}
