@@ -121,7 +121,8 @@ def test_an_empty_band_and_small_clusters_are_errors() -> None:
     found = find_clusters(on_circle(0, 120), pool, (0.7, 0.8), 5)
     with pytest.raises(UsageError, match="no image has 10 pool images in the band: the largest cluster has 6"):
         check_clusters(found, (0.7, 0.8), (10, 50))
-    assert check_clusters(found, (0.7, 0.8), (2, 5)).tolist() == [True, False]
+    check_clusters(found, (0.7, 0.8), (2, 5))  # one large enough is enough
+    assert (found.sizes >= 2).tolist() == [True, False]
     with pytest.raises(UsageError, match="the images have 3 dimensions, the pool's images 2"):
         find_clusters(np.eye(3), pool, (0, 1), 5)
 

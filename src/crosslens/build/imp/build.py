@@ -97,14 +97,6 @@ class _Build:
     asked: ImpOptions
     corpora: Sequence[Corpus]
 
-    @property
-    def settings(self) -> SamplingSettings:
-        return self.stages.settings
-
-    @property
-    def repeat(self) -> DecisionLog | None:
-        return self.asked.repeat
-
     def begin(self, candidates: Candidates, sampling: Tables | DecisionLog, people: PeoplesVerdicts) -> Imp:
         """The build up to the verdicts, with the log so far."""
         inputs = {
@@ -126,8 +118,8 @@ class _Build:
             rows = sampling["spreads"].to_dicts()
             details = {"left_out": dict(sampling["left_out"].iter_rows()), "notes": sampling["notes"]["note"].to_list()}
         head = log_head(IMP, key, inputs, **details, origin=dict(self.asked.origin or {}), status=people.status)
-        if self.repeat is not None:
-            check_inputs(self.repeat.head, head, _ABOUT)
+        if self.asked.repeat is not None:
+            check_inputs(self.asked.repeat.head, head, _ABOUT)
         log = DecisionLog([head])
         spreads = tuple(SampleSpread(**{name: value for name, value in row.items() if name != "step"}) for row in rows)
         for spread in spreads:
@@ -137,8 +129,8 @@ class _Build:
         dropped = dict(sorted(candidates.captions["reason"].drop_nulls().value_counts().iter_rows()))
         facts = {"captions": candidates.captions.height, "kept": candidates.kept.height, "dropped": dropped}
         log("candidates", **facts, fingerprint=tables_fingerprint(candidates))
-        if self.repeat is not None:
-            self.repeat.check_same(log, so_far=True)  # verdicts on other candidates would mean nothing
+        if self.asked.repeat is not None:
+            self.asked.repeat.check_same(log, so_far=True)  # verdicts on other candidates would mean nothing
         return Imp(
             people.status,
             candidates,
@@ -159,9 +151,9 @@ class _Build:
             imp = replace(imp, agreement=agreement)
         if people.status == DONE:
             imp = self._select(imp, people.final)
-        if self.repeat is not None:
-            self.repeat.check_same(imp.log)
-            imp = replace(imp, log=self.repeat)
+        if self.asked.repeat is not None:
+            self.asked.repeat.check_same(imp.log)
+            imp = replace(imp, log=self.asked.repeat)
         return replace(imp, notes=build_notes(imp))
 
     def _select(self, imp: Imp, verdicts: Mapping[str, Verdict]) -> Imp:
@@ -182,7 +174,7 @@ class _Build:
         selected = self._choose(imp, good_captions(imp.candidates, verdicts, dropped))
         if not selected:
             raise UsageError(
-                f"no image has {self.settings.captions} good captions",
+                f"no image has {self.stages.settings.captions} good captions",
                 fix=f"judge more candidates, or pass fewer {argument('captions')}",
             )
         dataset = benchmark_dataset(imp.candidates, selected, verdicts, self.stages.sources.images, imp.log)
@@ -200,7 +192,7 @@ class _Build:
 
     def _choose(self, imp: Imp, good: Sequence[tuple[str, str, str]]) -> dict[str, list[str]]:
         """Image → the ids of its captions, in the order of sampling."""
-        needed = self.settings.captions
+        needed = self.stages.settings.captions
         by_image: dict[str, list[int]] = {image: [] for image in imp.candidates.images["image"]}
         for row, (image, _, _) in enumerate(good):
             by_image[image].append(row)
@@ -216,7 +208,7 @@ class _Build:
                     imp.log("selected", image=image, good=len(rows), verdict="too few good captions")
                 continue
             of_image = vectors[[vector_of[good[row][2]] for row in rows]]
-            diverse, seed = self.asked.selection.diverse, self.settings.seed
+            diverse, seed = self.asked.selection.diverse, self.stages.settings.seed
             picked = select_diverse(of_image, needed, diverse, seed=seed, image=image)
             captions_of[image] = [good[rows[at]][1] for at in picked]
             imp.log(

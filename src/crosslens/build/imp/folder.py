@@ -41,6 +41,7 @@ from crosslens.values import DATASET_LAYOUT, Dataset
 
 PAGE = "page.html"
 SAMPLED, CANDIDATES, REJECTED, LEAKS = "sampled.parquet", "candidates.parquet", "rejected.parquet", "leaks.csv"
+_FILES = ("README.md", PAGE, SAMPLED, CANDIDATES, REJECTED, LEAKS, AGREED, "annotate-*.csv")
 STAGES = "stages"
 """The tables of finished stages while a build is in progress."""
 
@@ -54,21 +55,7 @@ class ImpFolder(BenchmarkFolder):
     """An IMP benchmark in a folder, as far as it has come."""
 
     form, datasets = IMP, (DATASET,)
-    layout = Layout(
-        "a benchmark",
-        LOG,
-        (
-            "README.md",
-            PAGE,
-            SAMPLED,
-            CANDIDATES,
-            REJECTED,
-            LEAKS,
-            AGREED,
-            "annotate-*.csv",
-            *DATASET_LAYOUT.within(DATASET),
-        ),
-    )
+    layout = Layout("a benchmark", LOG, (*_FILES, *DATASET_LAYOUT.within(DATASET)))
 
     def candidates(self) -> Candidates | None:
         """The candidates in this folder; None where the tables are damaged, or of a version that lacks a column."""

@@ -177,8 +177,8 @@ def find_clusters(
     return Clusters(members, cosines, sizes, nearest)
 
 
-def check_clusters(clusters: Clusters, band: tuple[float, float], sizes: tuple[int, int]) -> Array:
-    """Which images have a cluster that is large enough; raises where no image has a member, or none enough."""
+def check_clusters(clusters: Clusters, band: tuple[float, float], sizes: tuple[int, int]) -> None:
+    """Raise where no image has a member, or none enough."""
     low, high = band
     if not clusters.sizes.any():
         least, middle, largest = np.quantile(clusters.nearest, (0, 0.5, 1))
@@ -188,11 +188,9 @@ def check_clusters(clusters: Clusters, band: tuple[float, float], sizes: tuple[i
             fix=f"pass another {argument('band')}, or a larger pool",
             option="band",
         )
-    enough = clusters.sizes >= sizes[0]
-    if not enough.any():
+    if not (clusters.sizes >= sizes[0]).any():
         raise UsageError(
             f"no image has {sizes[0]:,} pool images in the band: the largest cluster has {int(clusters.sizes.max()):,}",
             fix=f"pass smaller {argument('cluster_sizes')}, a wider {argument('band')} or a larger pool",
             option="cluster_sizes",
         )
-    return np.asarray(enough)
