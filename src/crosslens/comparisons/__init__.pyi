@@ -13,6 +13,7 @@ from crosslens.comparisons.leaderboards import (
     group_runs as group_runs,
     leaderboard as leaderboard,
 )
+from crosslens.comparisons.options import PRIMARY as PRIMARY, PermutationOptions as PermutationOptions
 from crosslens.comparisons.paired_queries import (
     CAPTION_LENGTH as CAPTION_LENGTH,
     SETS as SETS,

@@ -7,13 +7,21 @@ from dataclasses import replace
 from itertools import chain, combinations, count
 from math import nan
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
+from crosslens.comparisons.options import PermutationOptions
 from crosslens.comparisons.paired_queries import SAME_TRUTH, aligned, span_of
 from crosslens.comparisons.results import Comparison, MetricComparison, corrected
-from crosslens.core import CrosslensError, InputError, UnknownNameError, UsageError
+from crosslens.core import (
+    CrosslensError,
+    InputError,
+    UnknownNameError,
+    UsageError,
+    accepts_options,
+    refuse_other_keywords,
+)
 from crosslens.metrics import (
     MetricRequest,
     MetricSpec,
@@ -27,21 +35,22 @@ from crosslens.metrics import (
     spec_of,
     split_metrics,
 )
-from crosslens.statistics import PairedTest, correct, detectable_difference, paired_permutation, same_tests
+from crosslens.statistics import PairedTest, detectable_difference, paired_permutation, same_tests
 from crosslens.storage import FloatArray, IntArray
 from crosslens.values import BOTH, IMAGE_TO_TEXT, TEXT_TO_IMAGE, Ranking, Run, split_name, stored_facts
+
+if TYPE_CHECKING:
+    from crosslens.comparisons.keywords import PermutationKeywords
 
 _SAME = 1e-12
 
 
+@accepts_options(PermutationOptions)
 def compare(
     *runs: Run | str | Path,
     metrics: str | Iterable[str | MetricSpec | MetricRequest] | None = None,
-    primary: str | None = None,
     all_pairs: bool = False,
-    correction: str = "holm",
-    permutations: int = 10_000,
-    seed: int = 0,
+    **options: Unpack[PermutationKeywords],
 ) -> Comparison:
     """Compare the first run with each of the others; p-values come from a paired permutation test over images.
 
@@ -51,16 +60,12 @@ def compare(
     Args:
         runs: Runs, or their folders.
         metrics: Names of metrics; by default all that the runs share.
-        primary: The metric that decides; by default ``Hit@1`` where that is compared, else the first; of ``t2i`` where
-            there is a choice.
         all_pairs: Compare every run with every other one.
-        correction: ``holm``, ``bh`` or ``none``.
-        permutations: How many permutations a test draws.
-        seed: Seed of the permutations.
     """
+    refuse_other_keywords(options, compare)
+    test = PermutationOptions.pick(options)
     if len(runs) < 2:
         raise UsageError("a comparison requires two runs", fix="name a second run")
-    correct([], correction)
     loaded = tuple(run if isinstance(run, Run) else Run.load(run) for run in runs)
     labelled = tuple(replace(run, name=label) for run, label in zip(loaded, run_labels(loaded), strict=True))
     for run in labelled:
@@ -79,15 +84,11 @@ def compare(
             )
     names, notes = _metric_names(labelled, metrics)
     pairs = list(combinations(labelled, 2))[: None if all_pairs else len(labelled) - 1]
-    main = primary_metric(names, primary)
-    results = [
-        result
-        for block in corrected([_compared_pair(names, main, *pair, permutations, seed) for pair in pairs], correction)
-        for result in block
-    ]
+    main = primary_metric(names, test.primary)
+    blocks = corrected([_compared_pair(names, main, *pair, test) for pair in pairs], test.correction)
     return Comparison(
-        labelled[0].name, tuple(other.name for other in labelled[1:]), tuple(results), correction, permutations, seed,
-        labelled[0][names[0]].level,
+        labelled[0].name, tuple(other.name for other in labelled[1:]), tuple(chain.from_iterable(blocks)),
+        test.correction, test.permutations, test.seed, labelled[0][names[0]].level,
         (*notes, *notes_on_protocols(loaded), *_notes_on_settings(labelled, {split_name(name)[0] for name in names})),
         all_pairs,
         {run.name: {name: (run[name].mean, run[name].low, run[name].high) for name in names} for run in labelled},
@@ -105,11 +106,11 @@ def primary_metric(names: Sequence[str], primary: str | None = None) -> str:
 
 
 def _compared_pair(
-    names: Sequence[str], primary: str, baseline: Run, other: Run, permutations: int, seed: int
+    names: Sequence[str], primary: str, baseline: Run, other: Run, options: PermutationOptions
 ) -> list[MetricComparison]:
     """All metrics of two runs; p-values are not corrected yet."""
     order = sorted(names, key=lambda name: name != primary)  # what is the same as the primary metric is said of it
-    tested = {name: _compared(name, baseline, other, permutations, seed) for name in order}
+    tested = {name: _compared(name, baseline, other, options) for name in order}
     same = dict(zip(order, same_tests([test for _, test in tested.values()]), strict=True))
     return [
         replace(
@@ -119,13 +120,11 @@ def _compared_pair(
     ]
 
 
-def _compared(
-    name: str, baseline: Run, other: Run, permutations: int, seed: int
-) -> tuple[MetricComparison, PairedTest]:
+def _compared(name: str, baseline: Run, other: Run, options: PermutationOptions) -> tuple[MetricComparison, PairedTest]:
     higher_is_better, pooled = facts_of(name).higher_is_better, facts_of(name).pooled
     ours, theirs = baseline[name], other[name]
     values, order = aligned(name, baseline, other)
-    test = _tested(name, baseline, other, values, order, permutations, seed)
+    test = _tested(name, baseline, other, values, order, options)
     change = values - ours.values
     gain = np.nan_to_num(change if higher_is_better else -change)
     wins, losses = int((gain > _SAME).sum()), int((gain < -_SAME).sum())
@@ -142,7 +141,7 @@ def _compared(
 
 
 def _tested(
-    name: str, baseline: Run, other: Run, values: FloatArray, order: IntArray, permutations: int, seed: int
+    name: str, baseline: Run, other: Run, values: FloatArray, order: IntArray, options: PermutationOptions
 ) -> PairedTest:
     ours = baseline[name]
     clusters, strata, folds = ours.clusters, None, int(_option(baseline, "folds", 1))
@@ -163,8 +162,8 @@ def _tested(
         first = first[np.argsort([new_row[int(row)] for row in other_rows], kind="stable")]
         clusters, strata = clusters[rows], None if strata is None else strata[rows]
     test = paired_permutation(
-        first, second, clusters, statistic=ours.statistic, strata=strata, permutations=permutations, level=ours.level,
-        seed=seed, bounds=bounds_of(name),
+        first, second, clusters, statistic=ours.statistic, strata=strata, permutations=options.permutations,
+        level=ours.level, seed=options.seed, bounds=bounds_of(name),
     )  # fmt: skip
     if np.array_equal(first, second, equal_nan=True) and same_lists(name, baseline, other):
         return replace(test, low=0.0, high=0.0)

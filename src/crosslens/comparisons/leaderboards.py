@@ -7,12 +7,13 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import combinations
+from itertools import combinations, product
 from math import isfinite, nan
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 from crosslens.comparisons.comparison import compare, notes_on_published, primary_metric, unused_label
+from crosslens.comparisons.options import PermutationOptions
 from crosslens.comparisons.results import MetricComparison, corrected, significance_sentences
 from crosslens.core import (
     ABSENT,
@@ -27,11 +28,15 @@ from crosslens.core import (
     Table,
     UnknownNameError,
     UsageError,
+    accepts_options,
+    refuse_other_keywords,
 )
-from crosslens.metrics import bounds_of, facts_of, matching_names, metric_figure, split_metrics, unit_of, unit_sentence
-from crosslens.statistics import correct
+from crosslens.metrics import bounds_of, facts_of, metric_figure, select_metrics, unit_of, unit_sentence
 from crosslens.storage import json_form
-from crosslens.values import DIRECTION_LABELS, MetricValues, Run, split_name
+from crosslens.values import DIRECTION_LABELS, Run, split_name
+
+if TYPE_CHECKING:
+    from crosslens.comparisons.keywords import PermutationKeywords
 
 BEST, AS_GOOD, UNTESTED = "*", "=", "?"
 
@@ -227,14 +232,11 @@ class Leaderboard(Presented):
         return json_form({**content, **{name: getattr(self, name) for name in facts}})
 
 
+@accepts_options(PermutationOptions)
 def leaderboard(
     runs: Mapping[tuple[str, str], Run | str | Path],
     metrics: str | Sequence[str] | None = None,
-    *,
-    primary: str | None = None,
-    correction: str = "holm",
-    permutations: int = 10_000,
-    seed: int = 0,
+    **options: Unpack[PermutationKeywords],
 ) -> Leaderboard:
     """Runs by model and dataset as one table.
 
@@ -245,65 +247,52 @@ def leaderboard(
     Args:
         runs: Runs, or their folders, by model and dataset; cells may be missing.
         metrics: Names of metrics; by default all that any run has.
-        primary: The metric that decides, as in :func:`compare`.
-        correction: ``holm``, ``bh`` or ``none``.
-        permutations: How many permutations a test draws.
-        seed: Seed of the permutations.
     """
+    refuse_other_keywords(options, leaderboard)
+    test_options = PermutationOptions.pick(options)
     if not runs:
         raise UsageError("a leaderboard requires a run", fix="name at least one")
-    correct([], correction)
     loaded = {key: run if isinstance(run, Run) else Run.load(run) for key, run in runs.items()}
     everything = list(dict.fromkeys(name for run in loaded.values() for name in run))
-    requested: dict[str, None] = {}
-    parts = [metrics] if isinstance(metrics, str) else metrics or ()
-    for word in (word for part in parts for word in split_metrics(part)):
-        matching = matching_names(word, everything)
-        if not matching:
-            raise UnknownNameError("metric in these runs", word, everything)
-        requested |= dict.fromkeys(matching)
-    if metrics is not None and not requested:
+    names = select_metrics(everything, metrics, "these runs")
+    if not names:
         raise UsageError("no metrics", fix=f"choose from {', '.join(everything)}", option="metrics")
-    names = list(requested) or everything
-    datasets = tuple(dict.fromkeys(dataset for _, dataset in loaded))
-    cells: dict[tuple[str, str, str], LeaderboardCell] = {}
+    by_dataset: dict[str, dict[str, Run]] = {}
+    for (model, dataset), run in loaded.items():
+        by_dataset.setdefault(dataset, {})[model] = run
     notes: dict[str, None] = dict.fromkeys(notes_on_published(loaded.values()))
-    main = primary_metric(names, primary)
+    main = primary_metric(names, test_options.primary)
     pairs: dict[tuple[str, str, str], list[MetricComparison]] = {}
-    for dataset in datasets:
-        models = {model: run for (model, where), run in loaded.items() if where == dataset and not run.published}
-        for first, second in combinations(models, 2):
-            compared = _compared(models[first], models[second], names, main, permutations, seed)
+    for dataset, models in by_dataset.items():
+        for first, second in combinations([model for model, run in models.items() if not run.published], 2):
+            compared = _compared(models[first], models[second], names, replace(test_options, primary=main))
             pairs[dataset, first, second] = [part for part in compared.values() if isinstance(part, MetricComparison)]
             for error in compared.values():  # other queries, or no pairs to test: the figure itself is still there
                 if isinstance(error, CrosslensError):
                     notes[f"Not tested: {second} against {first} on {dataset} ({error.problem})."] = None
     level = next(run[name].level for run in loaded.values() for name in run)
-    tests = dict(zip(pairs, corrected(list(pairs.values()), correction), strict=True))
-    for dataset in datasets:
-        for name in names:
-            column = {
-                model: run[name] for (model, where), run in loaded.items() if where == dataset and name in run.values
-            }
-            by_pair = {
-                pair: result
-                for (where, *pair_names), block in tests.items()
-                if where == dataset
-                for pair in [tuple(pair_names)]
-                for result in block
-                if result.metric == name
-            }
-            for cell in _column(column, dataset, name, by_pair, level):
-                cells[cell.model, dataset, name] = cell
-    results = [result for block in tests.values() for result in block]
+    results: list[MetricComparison] = []
+    tests: dict[tuple[str, str], dict[tuple[str, str], MetricComparison]] = {}
+    corrected_pairs = corrected(list(pairs.values()), test_options.correction)
+    for (dataset, first, second), block in zip(pairs, corrected_pairs, strict=True):
+        results += block
+        for result in block:
+            tests.setdefault((dataset, result.metric), {})[first, second] = result
+    cells = {
+        (cell.model, dataset, name): cell
+        for (dataset, models), name in product(by_dataset.items(), names)
+        for cell in _column(models, dataset, name, tests.get((dataset, name), {}), level)
+    }
     number = sum(result.same_as is None and isfinite(result.p_value) for result in results)
     test = "paired permutation test over images against the best"
-    test_notes = list(significance_sentences(test, results, permutations, correction, level)) if number else []
-    if len(tests) > len({dataset for dataset, *_ in tests}):
+    drawn = test_options.permutations, test_options.correction
+    test_notes = list(significance_sentences(test, results, *drawn, level)) if number else []
+    if len(pairs) > len({dataset for dataset, *_ in pairs}):
         test_notes.append("All pairs of models are tests, since the best was chosen among all.")
     return Leaderboard(
-        tuple(dict.fromkeys(model for model, _ in loaded)), datasets, tuple(names),
-        cells, correction, permutations, seed, level, number, tuple(notes), main, tuple(test_notes),
+        tuple(dict.fromkeys(model for model, _ in loaded)), tuple(by_dataset), tuple(names),
+        cells, test_options.correction, test_options.permutations, test_options.seed, level, number, tuple(notes), main,
+        tuple(test_notes),
     )  # fmt: skip
 
 
@@ -362,44 +351,37 @@ def dataset_label(provenance: Mapping[str, Any]) -> str:
 
 
 def _compared(
-    first: Run, second: Run, names: Sequence[str], primary: str, permutations: int, seed: int
+    first: Run, second: Run, names: Sequence[str], test: PermutationOptions
 ) -> dict[str, MetricComparison | CrosslensError]:
     """Two runs by the metrics that both have; by each alone, where one of them cannot be tested."""
     shared = [name for name in names if name in first.values and name in second.values]
-    options: dict[str, Any] = {"correction": "none", "permutations": permutations, "seed": seed}
 
-    def compared(metrics: list[str]) -> tuple[MetricComparison, ...]:
-        return compare(
-            first, second, metrics=metrics, primary=primary if primary in metrics else None, **options
-        ).results
+    def compared(metrics: list[str]) -> dict[str, MetricComparison | CrosslensError]:
+        """A pair that lacks the primary metric has secondary ones only."""
+        role = test.primary if test.primary in metrics else None
+        options = vars(replace(test, correction="none", primary=role))
+        results = compare(first, second, metrics=metrics, **options).results
+        return {result.metric: replace(result, primary=result.metric == test.primary) for result in results}
 
     if not shared:
         return {}
     try:
-        return {result.metric: _with_role(result, primary) for result in compared(shared)}
+        return compared(shared)
     except CrosslensError:
         results: dict[str, MetricComparison | CrosslensError] = {}
         for name in shared:
             try:
-                results[name] = _with_role(compared([name])[0], primary)
+                results |= compared([name])
             except CrosslensError as error:
                 results[name] = error
         return results
 
 
-def _with_role(result: MetricComparison, primary: str) -> MetricComparison:
-    """A pair that lacks the primary metric has secondary ones only."""
-    return replace(result, primary=result.metric == primary)
-
-
 def _column(
-    column: Mapping[str, MetricValues],
-    dataset: str,
-    name: str,
-    tests: Mapping[tuple[str, ...], MetricComparison],
-    level: float,
+    models: Mapping[str, Run], dataset: str, name: str, tests: Mapping[tuple[str, str], MetricComparison], level: float
 ) -> Iterator[LeaderboardCell]:
     """The cells of one metric on one dataset."""
+    column = {model: run[name] for model, run in models.items() if name in run.values}
     figures = {model: values.mean for model, values in column.items() if isfinite(values.mean)}
     target = (max if facts_of(name).higher_is_better else min)(figures.values(), default=nan)
     leader = next((model for model, figure in figures.items() if figure == target), "")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import numpy as np
 import polars as pl
@@ -132,19 +131,15 @@ class PairedQueries:
     runs: tuple[str, str]
     sets: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     groups: tuple[GroupDifference, ...] = ()
-    examples: Mapping[str, tuple[QueryCard, ...]] = field(default_factory=dict)
-    pictures: Mapping[str, str] = field(default_factory=dict)
-    problem: str | None = None
+    examples: Mapping[str, tuple[QueryCard, ...]] = field(default_factory=dict, metadata={"json": False})
+    pictures: Mapping[str, str] = field(default_factory=dict, metadata={"json": False})
+    problem: str | None = field(default=None, metadata={"json": False})
 
     @property
     def images(self) -> list[str]:
         """The images that are shown."""
         cards = (card for queries in self.examples.values() for query in queries for card in query.pictures)
         return list(dict.fromkeys(card.image for card in cards if card.image is not None))
-
-    def as_dict(self) -> dict[str, Any]:
-        names = ("metric", "runs", "sets", "groups")
-        return {name: getattr(self, name) for name in names}
 
 
 def pair_queries(
@@ -226,30 +221,13 @@ def _groups(
         smallest = detectable_difference(
             values[rows] - ours.values[rows], clusters, level=level, tests=len(candidates), span=span_of(metric)
         )
-        results.append(
-            GroupDifference(
-                column,
-                name,
-                len(rows),
-                images,
-                float(ours.values[rows].mean()),
-                float(values[rows].mean()),
-                test.difference,
-                test.low,
-                test.high,
-                test.p_value,
-                test.p_value,
-                smallest,
-            )
-        )
+        mean, other_mean = (float(side[rows].mean()) for side in (ours.values, values))
+        figures = (test.difference, test.low, test.high, test.p_value, test.p_value, smallest)
+        results.append(GroupDifference(column, name, len(rows), images, mean, other_mean, *figures))
     adjusted = correct([group.p_value for group in results], correction)
     order = list(dict.fromkeys(group.column for group in results))
-    return tuple(
-        sorted(
-            (replace(group, adjusted_p=float(p)) for group, p in zip(results, adjusted, strict=True)),
-            key=lambda group: (order.index(group.column), -group.difference),
-        )
-    )
+    results = [replace(group, adjusted_p=float(p)) for group, p in zip(results, adjusted, strict=True)]
+    return tuple(sorted(results, key=lambda group: (order.index(group.column), -group.difference)))
 
 
 class _Side:

@@ -47,7 +47,6 @@ from crosslens.pipeline.grouping.side_by_side import (
     side_by_side as side_by_side,
 )
 from crosslens.pipeline.options import (
-    PRIMARY as PRIMARY,
     AuditOptions as AuditOptions,
     CaptionSetOptions as CaptionSetOptions,
     EvaluateArguments as EvaluateArguments,

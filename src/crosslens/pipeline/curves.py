@@ -65,7 +65,7 @@ from crosslens.values import (
 )
 
 if TYPE_CHECKING:
-    from crosslens.pipeline.keywords import IntervalKeywords
+    from crosslens.pipeline.keywords import IntervalKeywords, SignificanceKeywords
 
 CURVE_FAMILIES = ("SR", "SRhit")
 _WORDS = {"SR": "share of them retrieved", "SRhit": "any of them retrieved"}
@@ -205,13 +205,13 @@ _HALF = 1e-12
 class RankedRun:
     """One direction of one run, in galleries of any size."""
 
-    def __init__(self, run: Run, direction: str, resamples: int, level: float, seed: int) -> None:
+    def __init__(self, run: Run, direction: str, options: SignificanceOptions) -> None:
         ranking = ranking_of(run, direction)
         self.query_ids = ranking.query_ids
         self.clusters = _clusters(run, direction)
         self.galleries = SubGalleries(ranking, run.provenance.get("options", {}).get("ties", "stable"))
-        self._draws = Bootstrap(self.clusters, resamples, seed)
-        self._level = level
+        self._draws = Bootstrap(self.clusters, options.resamples, options.seed)
+        self._level = options.level
 
     @cached_property
     def _larger(self) -> LargerGalleries:
@@ -294,10 +294,7 @@ def order_changes(
     labels: Sequence[str],
     requests: Sequence[tuple[str, MetricSpec]],
     sizes: Sequence[int],
-    *,
-    permutations: int,
-    seed: int,
-    correction: str,
+    options: SignificanceOptions,
 ) -> tuple[OrderChange, ...]:
     """Every pair of runs whose order differs between two of the sizes that both have exactly."""
     changes = []
@@ -306,14 +303,14 @@ def order_changes(
         pair = _Pair(ranked[names[0], direction], ranked[names[1], direction], spec)
         stretches = pair.stretches([size for size in sizes if size <= pair.largest])
         if len(stretches) > 1:
-            leads = tuple(pair.lead(names, stretch, permutations, seed, tests[names]) for stretch in stretches)
+            leads = tuple(pair.lead(names, stretch, options, tests[names]) for stretch in stretches)
             changes_at = tuple(pair.change(before[-1][0], after[0][0]) for before, after in pairwise(stretches))
             changes.append(OrderChange(f"{direction}/{spec}", names, changes_at, leads))
     values = [lead.p_value for change in changes for lead in change.leads if lead.p_value is not None]
     same: list[int] = []
     for of_pair in tests.values():
         same += [len(same) + position for position in same_tests(of_pair)]
-    adjusted = iter(correct(values, correction, same))  # all together
+    adjusted = iter(correct(values, options.correction, same))  # all together
 
     def corrected(lead: Lead) -> Lead:
         return lead if lead.p_value is None else replace(lead, adjusted_p=float(next(adjusted)))
@@ -357,13 +354,9 @@ class _Pair:
         return after
 
     def lead(
-        self,
-        labels: tuple[str, str],
-        stretch: Sequence[tuple[int, float]],
-        permutations: int,
-        seed: int,
+        self, labels: tuple[str, str], stretch: Sequence[tuple[int, float]], options: SignificanceOptions,
         tests: list[PairedTest],
-    ) -> Lead:
+    ) -> Lead:  # fmt: skip
         """Where one of the runs is ahead by most in a stretch; tested where both have a value of every query.
 
         Its test is appended to ``tests``.
@@ -377,8 +370,8 @@ class _Pair:
         ours, theirs = (run.galleries.values(self.spec, size) for run in (self.first, self.second))
         if not np.array_equal(np.isnan(ours), np.isnan(theirs[rows])):
             return lead
-        clusters = self.first.clusters
-        test = paired_permutation(ours, theirs[rows], clusters, permutations=permutations, resamples=0, seed=seed)
+        drawn: Any = {"permutations": options.permutations, "resamples": 0, "seed": options.seed}
+        test = paired_permutation(ours, theirs[rows], self.first.clusters, **drawn)
         tests.append(test)
         return replace(lead, p_value=test.p_value)
 
@@ -387,17 +380,14 @@ GALLERY_METRICS = ("Hit@1", "MRR", "MedR")
 """The metrics of a curve that names none, in every direction that all runs have."""
 
 
+@accepts_options(SignificanceOptions)
 def gallery_curve(
     runs: Sequence[Run],
     metrics: str | Iterable[str | MetricSpec | MetricRequest] | None = None,
     *,
     sizes: Sequence[int] | None = None,
-    seed: int = 0,
-    resamples: int = 1000,
-    level: float = 0.95,
-    permutations: int = 10_000,
-    correction: str = "holm",
     progress: Progress | None = None,
+    **options: Unpack[SignificanceKeywords],
 ) -> GalleryCurves:
     """What metrics of runs would be in galleries of other sizes, from their exact ranks.
 
@@ -409,14 +399,10 @@ def gallery_curve(
         runs: Runs with their rankings.
         metrics: Names of metrics; by default Hit@1, MRR and MedR of all directions.
         sizes: Sizes of galleries; by default 1, 2, 5, 10, … and the runs' own.
-        seed: Seed of intervals and tests.
-        resamples: Resamples for the intervals.
-        level: Confidence level of the intervals.
-        permutations: How many permutations a test draws.
-        correction: ``holm``, ``bh`` or ``none``.
         progress: Told how much is done.
     """
-    runs = tuple(runs)
+    refuse_other_keywords(options, gallery_curve)
+    tested, runs = SignificanceOptions.pick(options), tuple(runs)
     if not runs:
         raise UsageError("no runs", fix="name at least one")
     shared = [direction for direction in runs[0].rankings if all(direction in run.rankings for run in runs)]
@@ -434,7 +420,7 @@ def gallery_curve(
     directions = dict.fromkeys(direction for direction, _ in requests)
     labels = run_labels(runs)
     ranked = {
-        (label, direction): RankedRun(run, direction, resamples, level, seed)
+        (label, direction): RankedRun(run, direction, tested)
         for label, run in zip(labels, runs, strict=True)
         for direction in directions
     }
@@ -454,9 +440,7 @@ def gallery_curve(
             points[label][f"{direction}/{spec}"] = tuple(run.point(spec, size) for size in within)
             bar.advance(1)
     galleries = {label: {name: ranked[label, name].galleries.gallery for name in directions} for label in labels}
-    changes = order_changes(
-        ranked, labels, requests, gallery_sizes, permutations=permutations, seed=seed, correction=correction
-    )
+    changes = order_changes(ranked, labels, requests, gallery_sizes, tested)
     beyond = [metric for metrics in points.values() for metric, series in metrics.items()
               if any(point.extrapolated for point in series)]  # fmt: skip
     notes = []
@@ -467,7 +451,7 @@ def gallery_curve(
             "i2t: the captions of an image resemble each other, which the extrapolation does not know; in validation "
             "its figures were too high."
         )
-    return GalleryCurves(gallery_sizes, points, galleries, changes, level, correction, tuple(notes))
+    return GalleryCurves(gallery_sizes, points, galleries, changes, tested.level, tested.correction, tuple(notes))
 
 
 def parse_sizes(text: str) -> tuple[int, ...]:

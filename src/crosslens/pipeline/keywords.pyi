@@ -68,6 +68,19 @@ class EvaluateKeywords(TypedDict, total=False):
     recipe: str | Callable[[Iterable[str]], str]
     command: Sequence[str] | None
 
+class GranularityKeywords(TypedDict, total=False):
+    name: str | None
+    pipeline: str | None
+    cache: str | Path | bool
+    threads: int | None
+    progress: Progress | None
+
+class GroupTestKeywords(TypedDict, total=False):
+    primary: str | None
+    correction: str
+    permutations: int
+    seed: int
+
 class IntervalKeywords(TypedDict, total=False):
     resamples: int
     level: float
@@ -124,3 +137,10 @@ class RobustnessKeywords(TypedDict, total=False):
     image_folder: str | Path | None
     skip_bad: bool
     notify: Notify
+
+class SignificanceKeywords(TypedDict, total=False):
+    correction: str
+    permutations: int
+    resamples: int
+    level: float
+    seed: int

@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from crosslens.comparisons import PRIMARY
 from crosslens.core import Options, option
 from crosslens.encode import QUERY_CAPTION, SHARED_IMAGES, query_choice
 
@@ -43,7 +44,6 @@ _level = partial(option, 0.95, "Confidence level of the intervals.", metavar="SH
 _threads = partial(option, None, "Threads to use.", metavar="N", minimum=1, maximum=4096, recorded=False)
 _command = partial(option, None, "The command line, stored with the run.", hidden=True)
 
-PRIMARY = "The metric that decides; the others are secondary. [default: Hit@1 or the first, of t2i if there]"
 _COMPLETE = "The lists of --run hold every item of the gallery: needed for --ties expected where scores are tied."
 _SAMPLE = "Rank a random sample of this many queries of each direction against the whole gallery."
 _RECIPE = "The recipe, stored with the run; or a function that makes it of the names of the run's metrics."

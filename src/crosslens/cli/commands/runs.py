@@ -20,6 +20,7 @@ from crosslens.cli.datasets import DatasetOfRuns, DatasetOptions
 from crosslens.cli.exit_codes import UNMET
 from crosslens.cli.flags import ColumnOptions, Flags, Json, command
 from crosslens.cli.stored_runs import dataset_of_run, drops_by_column, load_runs, load_studies, named_tables
+from crosslens.comparisons import PermutationOptions
 from crosslens.core import Options, UsageError, option
 from crosslens.encode import EncodeOptions
 
@@ -32,16 +33,6 @@ class ChangeOptions(Options):
     direction: str | None = option(None, "Of --changes: which queries. [default: texts first]", metavar="t2i|t2t|i2t")
     phi: str = option("cider", "Of --changes: the similarity of top hits to queries.")
     show: int = option(20, "Of --changes: so many won and so many lost queries.", minimum=1)
-
-
-@dataclass(frozen=True)
-class PermutationOptions(Options, group="Statistics and seeds"):
-    """How differences between runs are tested."""
-
-    primary: str | None = option(None, pipeline.PRIMARY)
-    correction: str = option("holm", "For multiple comparisons: holm, bh or none.")
-    permutations: int = option(10_000, "Permutations of the paired test.", minimum=1, maximum=10_000_000)
-    seed: int = option(0, "Seed of the permutations.")
 
 
 _PUBLISHED = "Results of mteb and CLIP_benchmark (.json, or mteb's folder of a model) stand beside runs."

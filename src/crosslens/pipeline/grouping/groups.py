@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import nan
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 import polars as pl
@@ -17,6 +17,7 @@ from crosslens.comparisons import (
     CAPTION_LENGTH,
     Comparison,
     MetricComparison,
+    PermutationOptions,
     compare,
     corrected,
     difference_figure,
@@ -40,6 +41,8 @@ from crosslens.core import (
     Text,
     UnknownNameError,
     UsageError,
+    accepts_options,
+    refuse_other_keywords,
 )
 from crosslens.data import as_numbers, existing_file, load_dataset, read_table
 from crosslens.explanations import CAUSES, Overview, cause_column
@@ -59,6 +62,9 @@ from crosslens.pipeline.robustness_study.study import Robustness
 from crosslens.statistics import estimate
 from crosslens.storage import IntArray, json_form
 from crosslens.values import BOTH, DIRECTION_LABELS, IMAGE_TO_TEXT, MetricValues, Run, split_name
+
+if TYPE_CHECKING:
+    from crosslens.pipeline.keywords import GroupTestKeywords
 
 _SMALLEST = 2
 """Queries that a group must have to be compared."""
@@ -373,10 +379,10 @@ def chosen_metrics(runs: Sequence[Run], metrics: str | Sequence[str] | None, col
     possible = list(dict.fromkeys(name for run in runs for name in (groupable_metrics(run, column) if column else run)))
     if metrics is None:
         return possible
-    any_run = runs[0] if len(runs) == 1 else Run("any", {name: run[name] for run in runs for name in run})
+    everything = dict.fromkeys(name for run in runs for name in run)
     full_names: dict[str, None] = {}
     for metric in metric_names(metrics):
-        names = [name for name in select_metrics(any_run, [metric]) if name in possible]
+        names = [name for name in select_metrics(everything, [metric]) if name in possible]
         if not names:
             raise UsageError(f"{metric} has no values by {column}", fix=f"choose from {', '.join(possible)}")
         full_names |= dict.fromkeys(names)
@@ -488,18 +494,18 @@ class GroupedComparison(Presented):
         return json_form({"by": self.column, "groups": self.groups})
 
 
+@accepts_options(PermutationOptions)
 def compare_groups(
     runs: Sequence[Run],
     column: str,
     *,
     metrics: str | None = None,
-    primary: str | None = None,
     all_pairs: bool = False,
-    correction: str = "holm",
-    permutations: int = 10_000,
-    seed: int = 0,
+    **options: Unpack[GroupTestKeywords],
 ) -> GroupedComparison:
     """The comparison of the runs within each group of the first run's queries; p-values corrected over all groups."""
+    refuse_other_keywords(options, compare_groups)
+    test = PermutationOptions.pick(options)
     shared = [name for name in chosen_metrics(runs[:1], metrics, column) if all(name in run.values for run in runs)]
     if not shared:
         raise UsageError(f"no metric of all runs has values by {column}", fix="choose another column")
@@ -519,10 +525,9 @@ def compare_groups(
                 values[name] = over_queries(run[name], rows)
         return Run(run.name, values, {}, {}, run.provenance)
 
-    main = primary_metric(shared, primary)
-    test: dict[str, Any] = {"correction": "none", "permutations": permutations, "seed": seed}
+    main, each = primary_metric(shared, test.primary), vars(replace(test, primary=None, correction="none"))
     compared = {
-        group: compare(*(restricted(run, queries) for run in runs), all_pairs=all_pairs, **test)
+        group: compare(*(restricted(run, queries) for run in runs), all_pairs=all_pairs, **each)
         for group, queries in members.items()
     }
     blocks: dict[tuple[str, str, str], list[MetricComparison]] = {}
@@ -530,18 +535,14 @@ def compare_groups(
         for result in comparison.results:
             block = blocks.setdefault((group, result.baseline, result.other), [])
             block.append(replace(result, primary=result.metric == main))
-    adjusted = dict(zip(blocks, corrected(list(blocks.values()), correction), strict=True))
-    return GroupedComparison(
-        column,
-        {
-            group: replace(
-                comparison,
-                correction=correction,
-                results=tuple(result for (of, *_), block in adjusted.items() if of == group for result in block),
-            )
-            for group, comparison in compared.items()
-        },
-    )
+    results: dict[str, list[MetricComparison]] = {}
+    for (group, *_), block in zip(blocks, corrected(list(blocks.values()), test.correction), strict=True):
+        results.setdefault(group, []).extend(block)
+    groups = {
+        group: replace(comparison, correction=test.correction, results=tuple(results[group]))
+        for group, comparison in compared.items()
+    }
+    return GroupedComparison(column, groups)
 
 
 @dataclass(frozen=True, eq=False)
