@@ -155,15 +155,9 @@ def measure_granularity(
 ) -> Granularity:
     """Measure how fine-grained captions are; the result maps every feature to its mean over the captions.
 
-    Captions are parsed by spaCy; parses are cached, so that a second call takes seconds.
-
-    Args:
-        captions: Texts, ``{id: text}`` or a dataset, whose images are what intervals resample.
-        name: What the captions are called.
-        pipeline: The spaCy pipeline, one that is installed.
-        cache: Where parses are kept: a folder, True for the usual one, or False for nowhere.
-        threads: How many processes parse.
-        progress: Told how much is done.
+    ``captions`` are texts, ``{id: text}`` or a dataset, whose images are what intervals resample. Captions are parsed
+    by spaCy (``pipeline`` names one that is installed; ``cache`` and ``threads`` as in parsing); parses are cached, so
+    that a second call takes seconds.
     """
     if isinstance(captions, Dataset):
         ids, texts, images, clusters = captions.caption_ids, captions.texts, captions.image_ids, captions.caption_image

@@ -31,7 +31,7 @@ from crosslens.core import (
     accepts_options,
     refuse_other_keywords,
 )
-from crosslens.metrics import bounds_of, facts_of, metric_figure, select_metrics, unit_of, unit_sentence
+from crosslens.metrics import bounds_of, facts_of, matching_names, metric_figure, split_metrics, unit_of, unit_sentence
 from crosslens.storage import json_form
 from crosslens.values import DIRECTION_LABELS, Run, split_name
 
@@ -254,9 +254,16 @@ def leaderboard(
         raise UsageError("a leaderboard requires a run", fix="name at least one")
     loaded = {key: run if isinstance(run, Run) else Run.load(run) for key, run in runs.items()}
     everything = list(dict.fromkeys(name for run in loaded.values() for name in run))
-    names = select_metrics(everything, metrics, "these runs")
-    if not names:
+    requested: dict[str, None] = {}
+    parts = [metrics] if isinstance(metrics, str) else metrics or ()
+    for word in (word for part in parts for word in split_metrics(part)):
+        matching = matching_names(word, everything)
+        if not matching:
+            raise UnknownNameError("metric in these runs", word, everything)
+        requested |= dict.fromkeys(matching)
+    if metrics is not None and not requested:
         raise UsageError("no metrics", fix=f"choose from {', '.join(everything)}", option="metrics")
+    names = list(requested) or everything
     by_dataset: dict[str, dict[str, Run]] = {}
     for (model, dataset), run in loaded.items():
         by_dataset.setdefault(dataset, {})[model] = run

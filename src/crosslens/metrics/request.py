@@ -129,28 +129,22 @@ def _checked(request: MetricSpec | MetricRequest) -> MetricRequest:
     return replace(request, spec=family_of(spec).checked(spec))
 
 
-def select_metrics(
-    run: Iterable[str], metrics: str | Sequence[str] | None = None, where: str = "this run"
-) -> list[str]:
-    """The full names of the chosen metrics among a run's; a name without a direction means every direction that has it.
-
-    ``where`` is what messages call the run, or the runs that have these metrics.
-    """
-    names = list(run)
+def select_metrics(run: Run, metrics: str | Sequence[str] | None = None) -> list[str]:
+    """The full names of the chosen metrics in a run; a name without a direction means every direction that has it."""
     if metrics is None:
-        return names
+        return list(run)
     selected: dict[str, None] = {}
     for metric in metric_names(metrics):
-        matching = matching_names(metric, names)
+        matching = matching_names(metric, run)
         if not matching:
-            raise UnknownNameError(f"metric in {where}", metric, {*names, *(split_name(name)[1] for name in names)})
+            raise UnknownNameError("metric in this run", metric, {*run, *(split_name(name)[1] for name in run)})
         selected.update(dict.fromkeys(matching))
     return list(selected)
 
 
 def metric_names(metrics: str | Sequence[str]) -> list[str]:
     """The chosen metrics as a list."""
-    return [name for part in ([metrics] if isinstance(metrics, str) else metrics) for name in split_metrics(part)]
+    return split_metrics(metrics) if isinstance(metrics, str) else list(metrics)
 
 
 def dataset_name(run: Run) -> str:

@@ -68,13 +68,6 @@ class EvaluateKeywords(TypedDict, total=False):
     recipe: str | Callable[[Iterable[str]], str]
     command: Sequence[str] | None
 
-class GranularityKeywords(TypedDict, total=False):
-    name: str | None
-    pipeline: str | None
-    cache: str | Path | bool
-    threads: int | None
-    progress: Progress | None
-
 class GroupTestKeywords(TypedDict, total=False):
     primary: str | None
     correction: str

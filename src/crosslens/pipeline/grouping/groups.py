@@ -379,10 +379,10 @@ def chosen_metrics(runs: Sequence[Run], metrics: str | Sequence[str] | None, col
     possible = list(dict.fromkeys(name for run in runs for name in (groupable_metrics(run, column) if column else run)))
     if metrics is None:
         return possible
-    everything = dict.fromkeys(name for run in runs for name in run)
+    any_run = runs[0] if len(runs) == 1 else Run("any", {name: run[name] for run in runs for name in run})
     full_names: dict[str, None] = {}
     for metric in metric_names(metrics):
-        names = [name for name in select_metrics(everything, [metric]) if name in possible]
+        names = [name for name in select_metrics(any_run, [metric]) if name in possible]
         if not names:
             raise UsageError(f"{metric} has no values by {column}", fix=f"choose from {', '.join(possible)}")
         full_names |= dict.fromkeys(names)

@@ -18,7 +18,7 @@ from crosslens.similarity import Phi
 from crosslens.values import Dataset, Run
 
 if TYPE_CHECKING:
-    from crosslens.pipeline.keywords import AgreementKeywords, GranularityKeywords
+    from crosslens.pipeline.keywords import AgreementKeywords
 
 
 class ExplainKeywords(TypedDict, total=False):
@@ -150,12 +150,15 @@ def agreement(
     return measure_agreement(dataset, judgements, functions, **options)
 
 
-@accepts_options(measure_granularity)
 def granularity(
     captions: Dataset | Mapping[str, str] | Iterable[str],
     *,
     protocol: str | None = None,
-    **options: Unpack[GranularityKeywords],
+    name: str | None = None,
+    pipeline: str | None = None,
+    cache: str | Path | bool = True,
+    threads: int | None = None,
+    progress: Progress | None = None,
 ) -> Granularity:
     """Measure how fine-grained captions are; the result maps every feature to its mean over the captions.
 
@@ -164,6 +167,14 @@ def granularity(
     Args:
         captions: Texts, ``{id: text}`` or a dataset, whose images are what intervals resample.
         protocol: A paper to follow, such as ``brit``: only its features.
+        name: What the captions are called.
+        pipeline: The spaCy pipeline, one that is installed.
+        cache: Where parses are kept: a folder, True for the usual one, or False for nowhere.
+        threads: How many processes parse.
+        progress: Told how much is done.
     """
-    paper, measured = find_protocol(protocol, "granularity"), measure_granularity(captions, **options)
+    paper = find_protocol(protocol, "granularity")
+    measured = measure_granularity(
+        captions, name=name, pipeline=pipeline, cache=cache, threads=threads, progress=progress
+    )
     return measured if paper is None else measured.only(paper.setting("granularity", "features"))
