@@ -9,7 +9,7 @@ from crosslens.core import UnknownNameError
 from crosslens.synth.drawing import COLOURS, DRAWINGS, Drawing, drawing, read_drawings, read_table
 
 # Importing a module registers its drawings.
-from crosslens.synth.kinds import bodies, panels, shapes  # noqa: F401
+from crosslens.synth.kinds import bodies, panels  # noqa: F401
 
 
 @dataclass(frozen=True)
@@ -36,9 +36,10 @@ class Kind:
 
 
 def _kinds() -> Iterator[Kind]:
-    for group in ("belongings", "creatures", "food", "landmarks", "outdoors", "panels"):
-        for name, draw in read_drawings(f"kinds/{group}.txt").items():
-            drawing(name)(draw)
+    for group in ("belongings", "creatures", "food", "landmarks", "outdoors", "panels", "shapes"):
+        for heading, draw in read_drawings(f"kinds/{group}.txt").items():
+            name, _, poses = heading.partition(" | ")
+            drawing(name, tuple(filter(None, poses.split(", "))))(draw)
     for category, rows in read_table("kinds/catalogue.txt").items():
         for row in rows:
             cells = [cell.strip() for cell in row.split("|")]
