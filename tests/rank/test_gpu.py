@@ -315,9 +315,8 @@ def test_sparse_products_decide_most_pairs(kind: str, monkeypatch) -> None:
     assert sum(exactly) < 0.05 * len(pairs)
 
 
-@pytest.mark.parametrize("kind", [torch.float32, torch.float64])
-def test_the_best_items_come_by_score_and_then_by_index(kind: Any) -> None:
-    scores = torch.tensor([[1.5, -2.0, 0.0, -0.0, 1.5, 1e-45, 3e38], [0.0] * 7], dtype=kind)
+def test_the_best_items_come_by_score_and_then_by_index() -> None:
+    scores = torch.tensor([[1.5, -2.0, 0.0, -0.0, 1.5, 1e-45, 3e38], [0.0] * 7])
     assert best_items(scores, 6).tolist() == [[6, 0, 4, 5, 2, 3], [0, 1, 2, 3, 4, 5]]
     assert best_items(scores, 9).shape == (2, 7)
 

@@ -491,13 +491,13 @@ _FUNCTIONS = {
 _BETWEEN = re.compile(r"(-?[\d.]+)~(-?[\d.]+)")
 
 
-class _Row(NamedTuple):
+class Row(NamedTuple):
     """A row of a drawing; ``inner`` are those that are indented below it."""
 
     word: str
     details: list[Any]
     groups: list[Any]
-    inner: list[_Row]
+    inner: list[Row]
 
 
 def read_drawings(name: str) -> dict[str, Callable[..., None]]:
@@ -511,12 +511,17 @@ def read_drawings(name: str) -> dict[str, Callable[..., None]]:
     drawing is called with, and those that rows bind: ``let x y: 3 x0+4``; ``each x y: 1 2 | 3 4``, which draws the rows
     below it for either pair, as ``each x: 1 2`` does for either number. Rows below ``repeat 3:``, ``while x<100:``,
     ``if x<100:`` and ``turn 9:`` are drawn three times, as long as that is true, if it is, and turned by so many
-    degrees.
+    degrees. ``part {coat} coat`` draws the rows of that name, if there are any, which may bind names, too.
     """
-    return {heading: partial(_draw, rows=_compiled(rows)) for heading, rows in read_table(name).items()}
+    return {heading: partial(_draw, rows=rows) for heading, rows in read_rows(name).items()}
 
 
-def _compiled(lines: Sequence[str]) -> list[_Row]:
+def read_rows(name: str) -> dict[str, list[Row]]:
+    """The rows of a table's drawings."""
+    return {heading: _compiled(rows) for heading, rows in read_table(name).items()}
+
+
+def _compiled(lines: Sequence[str]) -> list[Row]:
     waiting, rows = deque(lines), []
     while waiting:
         head, _, content = waiting.popleft().partition(":")
@@ -530,9 +535,9 @@ def _compiled(lines: Sequence[str]) -> list[_Row]:
             if word in _POINTED:
                 tokens = [token if token.startswith("*") else f"({token})" for token in tokens]
             groups.append(_expression(pattern.format(",".join(tokens))))
-        rows.append(
-            _Row(word, [name if name.isalpha() else _expression(name) for name in details], groups, _compiled(inner))
-        )
+        if word != "part":
+            details = [name if name.isalpha() else _expression(name) for name in details]
+        rows.append(Row(word, details, groups, _compiled(inner)))
     return rows
 
 
@@ -542,11 +547,13 @@ def _expression(text: str) -> Any:
     return code if code.co_names else eval(code)
 
 
-def _draw(pen: Pen, rows: Sequence[_Row], **names: Any) -> None:
-    _draw_rows(pen, rows, pen.names | names)
+def _draw(pen: Pen, rows: Sequence[Row], **names: Any) -> None:
+    draw_rows(pen, rows, pen.names | names)
 
 
-def _draw_rows(pen: Pen, rows: Sequence[_Row], names: dict[str, Any]) -> None:
+def draw_rows(pen: Pen, rows: Sequence[Row], names: dict[str, Any]) -> None:
+    """Draw rows that read these names; ``parts`` among them are the rows that ``part`` names."""
+
     def value(part: Any) -> Any:
         if isinstance(part, CodeType):
             return eval(part, _FUNCTIONS, names)
@@ -558,17 +565,19 @@ def _draw_rows(pen: Pen, rows: Sequence[_Row], names: dict[str, Any]) -> None:
         elif word == "each":
             for item in map(value, groups) if len(groups) > 1 else value(groups[0]):
                 names.update(zip(details, item if len(details) > 1 else (item,), strict=True))
-                _draw_rows(pen, inner, names)
+                draw_rows(pen, inner, names)
         elif word == "repeat":
             for _ in range(value(details[0])):
-                _draw_rows(pen, inner, names)
+                draw_rows(pen, inner, names)
         elif word == "while":
             while value(details[0]):
-                _draw_rows(pen, inner, names)
+                draw_rows(pen, inner, names)
         elif word == "if":
-            _draw_rows(pen, inner if value(details[0]) else (), names)
+            draw_rows(pen, inner if value(details[0]) else (), names)
+        elif word == "part":
+            draw_rows(pen, names["parts"].get(" ".join(details).format_map(names), ()), names)
         elif word == "turn":
-            _draw_rows(pen.turned(value(details[0])), inner, names)
+            draw_rows(pen.turned(value(details[0])), inner, names)
         else:
             values = list(map(value, details))
             fills = [part for part in values if not isinstance(part, int | float)]

@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass
-from functools import cache, cached_property, partial
+from functools import cache, cached_property
 from math import sqrt
 from typing import Any
 
@@ -185,11 +185,8 @@ def best_items(scores: Tensor, keep: int) -> Tensor:
     """The columns of the highest scores of every row, best first, equal ones in ascending order."""
     import torch
 
-    keep = min(keep, scores.shape[1])
-    if scores.dtype == torch.float64:
-        return torch.sort(scores, dim=1, descending=True, stable=True).indices[:, :keep]
     keys = keys_of(scores, torch.arange(scores.shape[1], device=scores.device))
-    return items_of(torch.topk(keys, keep, dim=1).values)
+    return items_of(torch.topk(keys, min(keep, scores.shape[1]), dim=1).values)
 
 
 _FULL = 1 << 26
@@ -207,8 +204,8 @@ class DeviceDirection:
     ``numbers`` are those of the gallery's items within their block, ascending; the block begins at item ``start``.
     ``items`` are the numbers of the relevant items, some of which are not in the gallery: ``places`` say where in it
     they are, and are outside of it for others. ``scores`` are the exact scores of the relevant pairs, ``targets`` the
-    same as a table (most relevant items × queries, infinite where a query has fewer), and ``exact`` gives those of
-    other pairs (queries, places). An item whose exact score is below ``floor`` cannot be in the list.
+    same as a table (most relevant items × queries, infinite where a query has fewer). An item whose exact score is
+    below ``floor`` cannot be in the list.
     ``full`` says that it is the exact score of the last of a whole list of items that come before all later ones.
     ``coarse`` and ``above`` count what is above a relevant item: by the table's and by the pairs' order.
     """
@@ -217,7 +214,6 @@ class DeviceDirection:
     queries: Tensor
     gallery: Tensor
     start: int
-    exact: Callable[[Tensor, Tensor], Tensor]
     keep: int
     offsets: Tensor
     owners: Tensor
@@ -244,18 +240,17 @@ class DeviceDirection:
         start: int = 0,
         scores: Tensor | None = None,
         listed: tuple[Array, Array] | None = None,
-        exact: Callable[[Tensor, Tensor], Tensor] | None = None,
         numbers: Tensor | None = None,
     ) -> DeviceDirection:
         """Nothing counted yet.
 
         The gallery begins at item ``start``. ``scores`` are those of the relevant pairs, needed where some items are in
-        other blocks; ``listed`` the best items of other blocks, and their scores. Exact scores are those of the vectors
-        unless something else gives them. ``numbers`` are those of the items where some of the block are left out.
+        other blocks; ``listed`` the best items of other blocks, and their scores. ``numbers`` are those of the items
+        where some of the block are left out.
         """
         import torch
 
-        where, count, exact = queries.device, len(queries), exact or partial(exact_scores, queries, gallery)
+        where, count = queries.device, len(queries)
         items, offsets = (
             torch.from_numpy(part.astype(np.int32)).to(where) for part in (relevance.items - start, relevance.offsets)
         )
@@ -269,7 +264,7 @@ class DeviceDirection:
         owners = torch.repeat_interleave(
             torch.arange(count, dtype=torch.int32, device=where), offsets.diff(), output_size=len(items)
         )
-        scores = exact(owners, items) if scores is None else scores.to(where)
+        scores = exact_scores(queries, gallery, owners, items) if scores is None else scores.to(where)
         widest = max(1, int(np.diff(relevance.offsets).max(initial=1)))
         targets = torch.full((widest, count), torch.inf, dtype=scores.dtype, device=where)
         nth = torch.arange(len(owners), device=where) - offsets[owners.long()]
@@ -283,9 +278,13 @@ class DeviceDirection:
             full = torch.from_numpy(whole & (listed[0].max(axis=1) < start)).to(where)
         coarse = torch.zeros(targets.shape, dtype=torch.int32, device=where)
         return DeviceDirection(
-            relevance, queries, gallery, start, exact, min(depth, len(gallery)), offsets, owners, numbers, items,
-            places, scores, targets, floor, full, coarse, above, tied, before, [],
+            relevance, queries, gallery, start, min(depth, len(gallery)), offsets, owners, numbers, items, places,
+            scores, targets, floor, full, coarse, above, tied, before, [],
         )  # fmt: skip
+
+    def exact(self, queries: Tensor, places: Tensor) -> Tensor:
+        """The exact scores of pairs."""
+        return exact_scores(self.queries, self.gallery, queries, places)
 
     def widths(self, block: int) -> Tensor:
         """The greatest number of relevant items in each block of queries."""
@@ -354,11 +353,7 @@ class DeviceDirection:
 
         queries, items = (torch.cat(parts) for parts in zip(*self.candidates, strict=True))
         scores = self.exact(queries, items)
-        if scores.dtype == torch.float32:
-            order = torch.argsort(keys_of(scores, items), descending=True)
-        else:
-            order = torch.argsort(items)
-            order = order[torch.argsort(scores[order], stable=True, descending=True)]
+        order = torch.argsort(keys_of(scores, items), descending=True)
         order = order[torch.argsort(queries[order], stable=True)]
         queries, items, scores = queries[order].long(), items[order], scores[order]
         counts = torch.bincount(queries, minlength=len(self.queries))
