@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import threading
-import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cache
 from math import sqrt
 from typing import Any
 
@@ -191,8 +190,6 @@ def best_items(scores: Tensor, keep: int) -> Tensor:
 
 _FULL = 1 << 26
 """Undecided pairs and candidates that are kept at most before they are decided."""
-_MANY = 1 << 16
-"""Undecided pairs that a sparse product is worth its start for."""
 _QUERIES, _ITEMS = 512, 1 << 16
 """Whose exact scores are all made at a time."""
 
@@ -299,7 +296,7 @@ class DeviceDirection:
         import torch
 
         for start in range(0, len(pairs), _FULL):
-            pair, item = self._in_doubt(pairs[start : start + _FULL].long(), items[start : start + _FULL])
+            pair, item = pairs[start : start + _FULL].long(), items[start : start + _FULL]
             exact = self.exact(self.owners[pair], item)
             target = self.scores[pair]
             number = self.numbers[item.long()]
@@ -310,23 +307,6 @@ class DeviceDirection:
             ):  # fmt: skip
                 indices = pair[decided]
                 counts.index_add_(0, indices, ones.expand(len(indices)))
-
-    def _in_doubt(self, pairs: Tensor, items: Tensor) -> tuple[Tensor, Tensor]:
-        """Those that only exact scores can decide, of many where these take long; the others are counted."""
-        import torch
-
-        if len(pairs) < _MANY or not worthwhile(pairs.device.type):
-            return pairs, items
-        lowest, highest = self._sampled.around(self.owners[pairs].long(), items)
-        targets = self.scores[pairs]
-        sure = pairs[lowest > targets]
-        self.above.index_add_(0, sure, torch.ones((), dtype=torch.int64, device=pairs.device).expand(len(sure)))
-        doubtful = torch.nonzero((lowest <= targets) & (highest >= targets))[:, 0]
-        return pairs[doubtful], items[doubtful]
-
-    @cached_property
-    def _sampled(self) -> SampledProducts:
-        return SampledProducts(self.queries, self.gallery)
 
     def collect(self, queries: Tensor, items: Tensor) -> None:
         """Note candidates for top lists; many of them are cut back to those that can still be listed."""
@@ -384,42 +364,6 @@ class DeviceDirection:
     def lists(self) -> Lists:
         """What was counted and collected, in this machine's memory."""
         return Lists(*(part.cpu().numpy() for part in (*self.best(), self.counts())))
-
-
-def worthwhile(device: str) -> bool:
-    """Whether sparse products are fast and exact scores are not: these would be gathered, a vector per pair."""
-    return device == "cuda" and not fused(device)
-
-
-class SampledProducts:
-    """Inner products of some pairs of queries and items."""
-
-    def __init__(self, queries: Tensor, gallery: Tensor) -> None:
-        self.queries, self.gallery = queries, gallery
-
-    @cached_property
-    def slack(self) -> Tensor:
-        """How far the scores of each query may be off."""
-        return float32_slack(lengths_of(self.queries), lengths_of(self.gallery), self.queries.shape[1])
-
-    def around(self, queries: Tensor, items: Tensor) -> tuple[Tensor, Tensor]:
-        """What the exact scores of pairs are at least and at most, in float64."""
-        import torch
-
-        count, width = len(self.queries), len(self.gallery)
-        # Several relevant items of a query may have to be compared with the same item: patterns hold it once.
-        keys, inverse = torch.unique(queries * width + items, return_inverse=True)
-        rows = torch.div(keys, width, rounding_mode="floor")
-        offsets = torch.searchsorted(rows, torch.arange(count + 1, device=rows.device))
-        nothing = torch.zeros(len(keys), device=rows.device)
-        parts = offsets.int(), (keys - rows * width).int(), nothing
-        with warnings.catch_warnings():
-            beta = "Sparse (CSR tensor support is in beta|invariant checks are implicitly dis)"
-            warnings.filterwarnings("ignore", beta)
-            pattern = torch.sparse_csr_tensor(*parts, (count, width), check_invariants=False)
-        products = torch.sparse.sampled_addmm(pattern, self.queries, self.gallery.T, beta=0.0).values()
-        scores, slack = products[inverse].double(), self.slack[queries]
-        return scores - slack, scores + slack
 
 
 _BYTES_AT_ONCE = 1 << 26
