@@ -518,10 +518,11 @@ def read_drawings(name: str) -> dict[str, Callable[..., None]]:
 
 def read_rows(name: str) -> dict[str, list[Row]]:
     """The rows of a table's drawings."""
-    return {heading: _compiled(rows) for heading, rows in read_table(name).items()}
+    return {heading: compiled_rows(rows) for heading, rows in read_table(name).items()}
 
 
-def _compiled(lines: Sequence[str]) -> list[Row]:
+def compiled_rows(lines: Sequence[str]) -> list[Row]:
+    """Lines as rows; those that are indented further belong to the row before them."""
     waiting, rows = deque(lines), []
     while waiting:
         head, _, content = waiting.popleft().partition(":")
@@ -535,9 +536,9 @@ def _compiled(lines: Sequence[str]) -> list[Row]:
             if word in _POINTED:
                 tokens = [token if token.startswith("*") else f"({token})" for token in tokens]
             groups.append(_expression(pattern.format(",".join(tokens))))
-        if word != "part":
+        if word not in ("let", "each", "part"):  # whose details are names
             details = [name if name.isalpha() else _expression(name) for name in details]
-        rows.append(Row(word, details, groups, _compiled(inner)))
+        rows.append(Row(word, details, groups, compiled_rows(inner)))
     return rows
 
 

@@ -177,16 +177,11 @@ _BASES = {"larger": "large", "largest": "large", "bigger": "big", "biggest": "bi
     "smallest": "small", "tinier": "tiny", "tiniest": "tiny", "littlest": "little", "hugest": "huge",
 }  # fmt: skip
 
-_MASS = word_set("""bit while water snow milk sugar salt sauce food time help fun light space room sunlight grass
-    dirt sand money work traffic ice butter cheese rain hair clothing furniture vegetation foliage
-    effort attention luck wind more less over under too later way one something extra""")
+_MASS = word_set(TABLES["words"]["mass"])
 """What *a little* counts rather than measures."""
 _AMOUNTS = word_set("amount number quantity percentage portion degree extent majority")
-_NAMES = word_set("""league leaguer brother sister bit air top rig screen bang foot apple deal shot wheel smile toe
-    finger dipper italy mac ben""")
-_MINOR_READS = word_set("""accident adjustment bruise change collision crack crash cut damage dent detail difference
-    earthquake error fault injury leak league mistake part problem quake repair road role scratch
-    setback spill street surgery wound""")
+_NAMES = word_set(TABLES["words"]["size_names"])
+_MINOR_READS = word_set(TABLES["words"]["minor"])
 _OTHERS = word_set("giant gigantic great massive mini miniature oversized vast")
 """Further words for size, beside which another one is left alone."""
 _DEGREES = word_set("very so too as quite how really fairly rather extremely pretty somewhat")
@@ -248,17 +243,10 @@ def _other_sizes(caption: Caption, position: int, noun: int, minor: bool) -> tup
 _TAGS = frozenset({"VB", "VBP", "VBZ", "VBG", "VBD"})
 _MAIN = frozenset({"ROOT", "acl", "relcl", "advcl", "conj", "ccomp", "pcomp", "xcomp"})
 
-_REVIEWED = {
-    "attack": ("defend",), "come": ("go",), "cry": ("laugh",), "float": ("sink",), "have": ("lack",), "hit": ("miss",),
-    "laugh": ("cry",), "lie": ("sit", "stand"), "lower": ("raise",), "raise": ("lower",), "win": ("lose",),
-}  # fmt: skip
+_REVIEWED = {verb: tuple(words.split()) for verb, words in TABLES["opposite_verbs"].items()}
 """Opposites in WordNet that belong to another sense than the first, and are the opposite that captions mean."""
 
-_LEFT_ALONE = word_set(
-    """act add admire arrange background balance begin bend box change color continue cover divide dress end fill
-    follow gather give go include know let make attach pass relax repel rest scramble set show sink spread start stop
-    stretch tie travel twist wet work"""
-)
+_LEFT_ALONE = word_set(TABLES["words"]["verbs_left_alone"])
 """Verbs whose listed opposite says nothing about an image, or does not fit where the verb was."""
 
 _WITHOUT_OBJECT = word_set("sit stand lie walk come sleep wake arrive leave float sink laugh cry rise fall win")
