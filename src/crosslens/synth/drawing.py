@@ -491,13 +491,13 @@ _FUNCTIONS = {
 _BETWEEN = re.compile(r"(-?[\d.]+)~(-?[\d.]+)")
 
 
-class Row(NamedTuple):
+class DrawingRow(NamedTuple):
     """A row of a drawing; ``inner`` are those that are indented below it."""
 
     word: str
     details: list[Any]
     groups: list[Any]
-    inner: list[Row]
+    inner: list[DrawingRow]
 
 
 def read_drawings(name: str) -> dict[str, Callable[..., None]]:
@@ -516,12 +516,12 @@ def read_drawings(name: str) -> dict[str, Callable[..., None]]:
     return {heading: partial(_draw, rows=rows) for heading, rows in read_rows(name).items()}
 
 
-def read_rows(name: str) -> dict[str, list[Row]]:
+def read_rows(name: str) -> dict[str, list[DrawingRow]]:
     """The rows of a table's drawings."""
     return {heading: compiled_rows(rows) for heading, rows in read_table(name).items()}
 
 
-def compiled_rows(lines: Sequence[str]) -> list[Row]:
+def compiled_rows(lines: Sequence[str]) -> list[DrawingRow]:
     """Lines as rows; those that are indented further belong to the row before them."""
     waiting, rows = deque(lines), []
     while waiting:
@@ -538,7 +538,7 @@ def compiled_rows(lines: Sequence[str]) -> list[Row]:
             groups.append(_expression(pattern.format(",".join(tokens))))
         if word not in ("let", "each", "part"):  # whose details are names
             details = [name if name.isalpha() else _expression(name) for name in details]
-        rows.append(Row(word, details, groups, compiled_rows(inner)))
+        rows.append(DrawingRow(word, details, groups, compiled_rows(inner)))
     return rows
 
 
@@ -548,11 +548,11 @@ def _expression(text: str) -> Any:
     return code if code.co_names else eval(code)
 
 
-def _draw(pen: Pen, rows: Sequence[Row], **names: Any) -> None:
+def _draw(pen: Pen, rows: Sequence[DrawingRow], **names: Any) -> None:
     draw_rows(pen, rows, pen.names | names)
 
 
-def draw_rows(pen: Pen, rows: Sequence[Row], names: dict[str, Any]) -> None:
+def draw_rows(pen: Pen, rows: Sequence[DrawingRow], names: dict[str, Any]) -> None:
     """Draw rows that read these names; ``parts`` among them are the rows that ``part`` names."""
 
     def value(part: Any) -> Any:

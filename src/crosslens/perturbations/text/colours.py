@@ -113,7 +113,8 @@ _SHADES = word_set("bright brightly dark deep dull faded light medium neon pale 
 _WORN_AFTER = word_set("in wearing wears wear wore painted")
 _AND = frozenset({"and", "&", ",", "or"})
 _JOINED_TO = word_set("haired colored coloured clad painted striped tiled roofed checkered trimmed suited shirted")
-_PICTURES = word_set(TABLES["words"]["pictures"])
+_PICTURES = word_set("""photo photograph picture image pic shot photography film movie video portrait snapshot print
+    still print illustration drawing sketch""")
 _EASY_THINGS = frozenset({"orange", "gold", "silver", "tan"})
 
 _NOT_BEFORE = {colour: word_set(nouns) for colour, nouns in TABLES["not_colours"].items()}

@@ -177,11 +177,16 @@ _BASES = {"larger": "large", "largest": "large", "bigger": "big", "biggest": "bi
     "smallest": "small", "tinier": "tiny", "tiniest": "tiny", "littlest": "little", "hugest": "huge",
 }  # fmt: skip
 
-_MASS = word_set(TABLES["words"]["mass"])
+_MASS = word_set("""bit while water snow milk sugar salt sauce food time help fun light space room sunlight grass
+    dirt sand money work traffic ice butter cheese rain hair clothing furniture vegetation foliage
+    effort attention luck wind more less over under too later way one something extra""")
 """What *a little* counts rather than measures."""
 _AMOUNTS = word_set("amount number quantity percentage portion degree extent majority")
-_NAMES = word_set(TABLES["words"]["size_names"])
-_MINOR_READS = word_set(TABLES["words"]["minor"])
+_NAMES = word_set("""league leaguer brother sister bit air top rig screen bang foot apple deal shot wheel smile toe
+    finger dipper italy mac ben""")
+_MINOR_READS = word_set("""accident adjustment bruise change collision crack crash cut damage dent detail difference
+    earthquake error fault injury leak league mistake part problem quake repair road role scratch
+    setback spill street surgery wound""")
 _OTHERS = word_set("giant gigantic great massive mini miniature oversized vast")
 """Further words for size, beside which another one is left alone."""
 _DEGREES = word_set("very so too as quite how really fairly rather extremely pretty somewhat")
