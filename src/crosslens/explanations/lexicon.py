@@ -1,14 +1,12 @@
-"""What words mean: the WordNet synset of a noun, the hypernyms above it, and colours, sizes and materials.
-
-COCO's 80 category names are mapped by hand, from reading the glosses of all senses: the first one is often wrong (a
-*mouse* is no rodent here, a *kite* no bank cheque, a *cake* no bar of soap). Food is the food, not its plant.
-"""
+"""What words mean: the WordNet synset of a noun, the hypernyms above it, and colours, sizes and materials."""
 
 from __future__ import annotations
 
 import re
+import tomllib
 from collections.abc import Sequence
 from functools import lru_cache
+from pathlib import Path
 
 import numpy as np
 
@@ -16,30 +14,9 @@ from crosslens.core import UsageError
 from crosslens.language import COLOURS, SIDES, SIZES, STOP_WORDS, load_wordnet
 from crosslens.storage import Array
 
-COCO_SYNSETS = {
-    "person": "person.n.01", "bicycle": "bicycle.n.01", "car": "car.n.01", "motorcycle": "motorcycle.n.01",
-    "airplane": "airplane.n.01", "bus": "bus.n.01", "train": "train.n.01", "truck": "truck.n.01", "boat": "boat.n.01",
-    "traffic light": "traffic_light.n.01", "fire hydrant": "fireplug.n.01", "stop sign": "street_sign.n.01",
-    "parking meter": "parking_meter.n.01", "bench": "bench.n.01", "bird": "bird.n.01", "cat": "cat.n.01",
-    "dog": "dog.n.01", "horse": "horse.n.01", "sheep": "sheep.n.01", "cow": "cow.n.01", "elephant": "elephant.n.01",
-    "bear": "bear.n.01", "zebra": "zebra.n.01", "giraffe": "giraffe.n.01", "backpack": "backpack.n.01",
-    "umbrella": "umbrella.n.01", "handbag": "bag.n.04", "tie": "necktie.n.01", "suitcase": "bag.n.06",
-    "frisbee": "frisbee.n.01", "skis": "ski.n.01", "snowboard": "snowboard.n.01", "sports ball": "ball.n.01",
-    "kite": "kite.n.03", "baseball bat": "baseball_bat.n.01", "baseball glove": "baseball_glove.n.01",
-    "skateboard": "skateboard.n.01", "surfboard": "surfboard.n.01", "tennis racket": "tennis_racket.n.01",
-    "bottle": "bottle.n.01", "wine glass": "wineglass.n.01", "cup": "cup.n.01", "fork": "fork.n.01",
-    "knife": "knife.n.01", "spoon": "spoon.n.01", "bowl": "bowl.n.01", "banana": "banana.n.02", "apple": "apple.n.01",
-    "sandwich": "sandwich.n.01", "orange": "orange.n.01", "broccoli": "broccoli.n.02", "carrot": "carrot.n.03",
-    "hot dog": "hotdog.n.02", "pizza": "pizza.n.01", "donut": "doughnut.n.02", "cake": "cake.n.03",
-    "chair": "chair.n.01", "couch": "sofa.n.01", "potted plant": "pot_plant.n.01", "bed": "bed.n.01",
-    "dining table": "dining_table.n.01", "toilet": "toilet.n.02", "tv": "television_receiver.n.01",
-    "laptop": "laptop.n.01", "mouse": "mouse.n.04", "remote": "remote_control.n.01",
-    "keyboard": "computer_keyboard.n.01", "cell phone": "cellular_telephone.n.01", "microwave": "microwave.n.02",
-    "oven": "oven.n.01", "toaster": "toaster.n.02", "sink": "sink.n.01", "refrigerator": "refrigerator.n.01",
-    "book": "book.n.02", "clock": "clock.n.01", "vase": "vase.n.01", "scissors": "scissors.n.01",
-    "teddy bear": "teddy.n.01", "hair drier": "hand_blower.n.01", "toothbrush": "toothbrush.n.01",
-}  # fmt: skip
-"""WordNet has no stop sign: the nearest is a street sign."""
+TABLES: dict[str, dict[str, str]] = tomllib.loads(Path(__file__).with_name("words.toml").read_text("utf-8"))
+"""Words read by hand; the file says what each table is for."""
+COCO_SYNSETS = TABLES["coco"]
 
 
 def plain_name(name: str) -> str:
@@ -87,17 +64,8 @@ def word_set(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-_IMAGE_NOUNS = word_set(
-    """air area background corner distance foreground image midair part photo photograph picture scene shot snapshot
-    something stuff thing view"""
-).union(SIDES)
-
-
-GENERIC_NOUNS = word_set(
-    """air anything area background back bunch center choice couple everything foreground frame front group image inside
-    kind lot middle number one other outside pair part photo photograph picture scene shot side something stuff thing
-    top type variety view way"""
-)
+_IMAGE_NOUNS = word_set(TABLES["nouns"]["image"]).union(SIDES)
+GENERIC_NOUNS = word_set(TABLES["nouns"]["generic"])
 """Nouns that no image can lack."""
 
 
@@ -249,37 +217,11 @@ ATTRIBUTE_FAMILIES = ("colour", "size", "material")
 
 _SAME_COLOUR = {"gray": "grey", "blonde": "blond", "golden": "gold"}
 
-_SAME_SIZE = {
-    "large": "big colossal enormous giant gigantic grand great huge immense large massive oversized vast",
-    "small": "compact little mini miniature minuscule petite small tiny",
-    "tall": "high tall towering",
-    "short": "low short",
-    "wide": "broad wide",
-    "narrow": "narrow slim",
-}
-
-_MATERIALS = {
-    "wood": "wood wooden timber oak pine bamboo",
-    "metal": "metal metallic steel iron aluminum aluminium chrome tin brass",
-    "stone": "stone rock rocky granite marble cobblestone slate",
-    "brick": "brick bricks",
-    "concrete": "concrete cement paved asphalt",
-    "glass": "glass glassy",
-    "plastic": "plastic vinyl",
-    "rubber": "rubber",
-    "leather": "leather",
-    "fabric": "fabric cloth cotton denim linen wool woolen woollen silk velvet fleece knit knitted",
-    "paper": "paper cardboard",
-    "ceramic": "ceramic porcelain china clay terracotta tile tiled",
-    "wicker": "wicker straw rattan",
-    "fur": "fur furry fluffy feathered",
-}
-
 _WORDS = {
     **{word: (0, _SAME_COLOUR.get(word, word)) for word in COLOURS},
     **{word: (1, word) for word in SIZES},
-    **{word: (1, size) for size, words in _SAME_SIZE.items() for word in words.split()},
-    **{word: (2, material) for material, words in _MATERIALS.items() for word in words.split()},
+    **{word: (1, size) for size, words in TABLES["sizes"].items() for word in words.split()},
+    **{word: (2, material) for material, words in TABLES["materials"].items() for word in words.split()},
 }
 """Every word → its family and its canonical value."""
 _VALUES = tuple(tuple(sorted({value for at, value in _WORDS.values() if at == family})) for family in range(3))

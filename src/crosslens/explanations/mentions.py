@@ -14,6 +14,7 @@ from crosslens.explanations.concepts import relation
 from crosslens.explanations.lexicon import (
     ATTRIBUTE_FAMILIES,
     PERSON,
+    TABLES,
     attribute_values,
     hypernyms_of,
     is_hyponym,
@@ -213,13 +214,7 @@ NON_SPATIAL_PREPOSITIONS = word_set("of with for like as have by without")
 
 SATISFIED, VIOLATED, OPEN = "satisfied", "violated", "open"
 
-_SIDES = {
-    "left of": "left", "to left of": "left", "on left of": "left", "at left of": "left", "on left side of": "left",
-    "to left side of": "left", "right of": "right", "to right of": "right", "on right of": "right",
-    "at right of": "right", "on right side of": "right", "to right side of": "right", "above": "above", "over": "above",
-    "below": "below", "under": "below", "beneath": "below", "underneath": "below", "inside": "inside", "in": "inside",
-    "within": "inside",
-}  # fmt: skip
+_SIDES = {phrase: side for side, phrases in TABLES["sides"].items() for phrase in phrases.split(", ")}
 """The relations of boxes that prepositions state."""
 
 

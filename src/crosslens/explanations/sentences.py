@@ -10,7 +10,7 @@ from math import isfinite
 from typing import Any, NamedTuple
 
 from crosslens.explanations.explanation import Claim, Sentence
-from crosslens.explanations.lexicon import ATTRIBUTE_FAMILIES, are_related, is_object_word, is_visible, word_set
+from crosslens.explanations.lexicon import ATTRIBUTE_FAMILIES, TABLES, are_related, is_object_word, is_visible, word_set
 from crosslens.explanations.mentions import SATISFIED, VIOLATED, MentionCheck, QueryMentions
 from crosslens.explanations.objects import AnnotatedImage, ImageObject
 from crosslens.language import ALWAYS_PAIRS, NUMBERS, is_plural, pluralise, takes_an
@@ -192,13 +192,7 @@ def _is_countable(name: str, image: AnnotatedImage) -> bool:
     return len(image.of(name)) == len(objects) and not image.may_have(name)
 
 
-_MASS = word_set(
-    """air asphalt bacon beer bread broccoli butter cardboard cement cheese chocolate clothing coffee concrete corn
-    cutlery dirt equipment fabric fog food foliage fruit fur furniture graffiti grass gravel greenery hair hay ice
-    jewelry juice land lettuce lighting luggage meat metal milk mud paint pavement pepperoni plastic rain rice sand
-    scenery seaweed silverware smoke snow soil soup steam straw sunlight sushi tea text traffic trash vegetation water
-    wheat wine wood writing"""
-)
+_MASS = word_set(TABLES["nouns"]["mass"])
 """Nouns without an article or a plural."""
 _CAPITALS = {"tv": "TV", "atm": "ATM", "suv": "SUV", "dvd": "DVD", "cd": "CD", "pc": "PC", "usb": "USB", "atv": "ATV"}
 _ALWAYS_PLURAL = {word[:-2] if word.endswith("sses") else word[:-1]: word for word in ALWAYS_PAIRS - {"glasses"}}

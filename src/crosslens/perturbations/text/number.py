@@ -28,6 +28,7 @@ from crosslens.language import (
 )
 from crosslens.perturbations.caption import Caption, Draws, Edit, Edits, Token, cased_like
 from crosslens.perturbations.perturbing import CannotApply, perturbation
+from crosslens.perturbations.text.colours import TABLES
 from crosslens.perturbations.text.synonyms import is_noun_first, is_often_verb
 
 _OF_ONE = (HE | SHE | IT) - {"it"}
@@ -194,10 +195,7 @@ _TOGETHER = frozenset({"each", "another", "together", "both", "all", "between", 
 _PARTS = word_set("half majority member minority percent percentage portion quarter remainder rest third")
 """Nouns before *of* that say how many of several: *the rest of the players*."""
 _BEFORE_ARTICLE = frozenset({"such", "what", "half", "many", "quite", "rather"})
-_IDIOMS = word_set(
-    """bit circle couple crowd day distance dozen front ground half hurry kind line lot manner mess middle motion
-    number pair part place position rush side sort time type variety way while"""
-)
+_IDIOMS = word_set(TABLES["words"]["idioms"])
 """Nouns whose *a* counts nothing: *in a row*, *at a distance*, *a lot of*."""
 
 

@@ -248,17 +248,10 @@ def _other_sizes(caption: Caption, position: int, noun: int, minor: bool) -> tup
 _TAGS = frozenset({"VB", "VBP", "VBZ", "VBG", "VBD"})
 _MAIN = frozenset({"ROOT", "acl", "relcl", "advcl", "conj", "ccomp", "pcomp", "xcomp"})
 
-_REVIEWED = {
-    "attack": ("defend",), "come": ("go",), "cry": ("laugh",), "float": ("sink",), "have": ("lack",), "hit": ("miss",),
-    "laugh": ("cry",), "lie": ("sit", "stand"), "lower": ("raise",), "raise": ("lower",), "win": ("lose",),
-}  # fmt: skip
+_REVIEWED = {verb: tuple(words.split()) for verb, words in TABLES["opposite_verbs"].items()}
 """Opposites in WordNet that belong to another sense than the first, and are the opposite that captions mean."""
 
-_LEFT_ALONE = word_set(
-    """act add admire arrange background balance begin bend box change color continue cover divide dress end fill
-    follow gather give go include know let make attach pass relax repel rest scramble set show sink spread start stop
-    stretch tie travel twist wet work"""
-)
+_LEFT_ALONE = word_set(TABLES["words"]["verbs_left_alone"])
 """Verbs whose listed opposite says nothing about an image, or does not fit where the verb was."""
 
 _WITHOUT_OBJECT = word_set("sit stand lie walk come sleep wake arrive leave float sink laugh cry rise fall win")

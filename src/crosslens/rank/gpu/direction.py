@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import threading
-import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass
-from functools import cache, cached_property, partial
+from functools import cache
 from math import sqrt
 from typing import Any
 
@@ -185,17 +184,12 @@ def best_items(scores: Tensor, keep: int) -> Tensor:
     """The columns of the highest scores of every row, best first, equal ones in ascending order."""
     import torch
 
-    keep = min(keep, scores.shape[1])
-    if scores.dtype == torch.float64:
-        return torch.sort(scores, dim=1, descending=True, stable=True).indices[:, :keep]
     keys = keys_of(scores, torch.arange(scores.shape[1], device=scores.device))
-    return items_of(torch.topk(keys, keep, dim=1).values)
+    return items_of(torch.topk(keys, min(keep, scores.shape[1]), dim=1).values)
 
 
 _FULL = 1 << 26
 """Undecided pairs and candidates that are kept at most before they are decided."""
-_MANY = 1 << 16
-"""Undecided pairs that a sparse product is worth its start for."""
 _QUERIES, _ITEMS = 512, 1 << 16
 """Whose exact scores are all made at a time."""
 
@@ -207,8 +201,8 @@ class DeviceDirection:
     ``numbers`` are those of the gallery's items within their block, ascending; the block begins at item ``start``.
     ``items`` are the numbers of the relevant items, some of which are not in the gallery: ``places`` say where in it
     they are, and are outside of it for others. ``scores`` are the exact scores of the relevant pairs, ``targets`` the
-    same as a table (most relevant items × queries, infinite where a query has fewer), and ``exact`` gives those of
-    other pairs (queries, places). An item whose exact score is below ``floor`` cannot be in the list.
+    same as a table (most relevant items × queries, infinite where a query has fewer). An item whose exact score is
+    below ``floor`` cannot be in the list.
     ``full`` says that it is the exact score of the last of a whole list of items that come before all later ones.
     ``coarse`` and ``above`` count what is above a relevant item: by the table's and by the pairs' order.
     """
@@ -217,7 +211,6 @@ class DeviceDirection:
     queries: Tensor
     gallery: Tensor
     start: int
-    exact: Callable[[Tensor, Tensor], Tensor]
     keep: int
     offsets: Tensor
     owners: Tensor
@@ -244,18 +237,17 @@ class DeviceDirection:
         start: int = 0,
         scores: Tensor | None = None,
         listed: tuple[Array, Array] | None = None,
-        exact: Callable[[Tensor, Tensor], Tensor] | None = None,
         numbers: Tensor | None = None,
     ) -> DeviceDirection:
         """Nothing counted yet.
 
         The gallery begins at item ``start``. ``scores`` are those of the relevant pairs, needed where some items are in
-        other blocks; ``listed`` the best items of other blocks, and their scores. Exact scores are those of the vectors
-        unless something else gives them. ``numbers`` are those of the items where some of the block are left out.
+        other blocks; ``listed`` the best items of other blocks, and their scores. ``numbers`` are those of the items
+        where some of the block are left out.
         """
         import torch
 
-        where, count, exact = queries.device, len(queries), exact or partial(exact_scores, queries, gallery)
+        where, count = queries.device, len(queries)
         items, offsets = (
             torch.from_numpy(part.astype(np.int32)).to(where) for part in (relevance.items - start, relevance.offsets)
         )
@@ -269,7 +261,7 @@ class DeviceDirection:
         owners = torch.repeat_interleave(
             torch.arange(count, dtype=torch.int32, device=where), offsets.diff(), output_size=len(items)
         )
-        scores = exact(owners, items) if scores is None else scores.to(where)
+        scores = exact_scores(queries, gallery, owners, items) if scores is None else scores.to(where)
         widest = max(1, int(np.diff(relevance.offsets).max(initial=1)))
         targets = torch.full((widest, count), torch.inf, dtype=scores.dtype, device=where)
         nth = torch.arange(len(owners), device=where) - offsets[owners.long()]
@@ -283,9 +275,13 @@ class DeviceDirection:
             full = torch.from_numpy(whole & (listed[0].max(axis=1) < start)).to(where)
         coarse = torch.zeros(targets.shape, dtype=torch.int32, device=where)
         return DeviceDirection(
-            relevance, queries, gallery, start, exact, min(depth, len(gallery)), offsets, owners, numbers, items,
-            places, scores, targets, floor, full, coarse, above, tied, before, [],
+            relevance, queries, gallery, start, min(depth, len(gallery)), offsets, owners, numbers, items, places,
+            scores, targets, floor, full, coarse, above, tied, before, [],
         )  # fmt: skip
+
+    def exact(self, queries: Tensor, places: Tensor) -> Tensor:
+        """The exact scores of pairs."""
+        return exact_scores(self.queries, self.gallery, queries, places)
 
     def widths(self, block: int) -> Tensor:
         """The greatest number of relevant items in each block of queries."""
@@ -300,7 +296,7 @@ class DeviceDirection:
         import torch
 
         for start in range(0, len(pairs), _FULL):
-            pair, item = self._in_doubt(pairs[start : start + _FULL].long(), items[start : start + _FULL])
+            pair, item = pairs[start : start + _FULL].long(), items[start : start + _FULL]
             exact = self.exact(self.owners[pair], item)
             target = self.scores[pair]
             number = self.numbers[item.long()]
@@ -311,23 +307,6 @@ class DeviceDirection:
             ):  # fmt: skip
                 indices = pair[decided]
                 counts.index_add_(0, indices, ones.expand(len(indices)))
-
-    def _in_doubt(self, pairs: Tensor, items: Tensor) -> tuple[Tensor, Tensor]:
-        """Those that only exact scores can decide, of many where these take long; the others are counted."""
-        import torch
-
-        if len(pairs) < _MANY or not worthwhile(pairs.device.type):
-            return pairs, items
-        lowest, highest = self._sampled.around(self.owners[pairs].long(), items)
-        targets = self.scores[pairs]
-        sure = pairs[lowest > targets]
-        self.above.index_add_(0, sure, torch.ones((), dtype=torch.int64, device=pairs.device).expand(len(sure)))
-        doubtful = torch.nonzero((lowest <= targets) & (highest >= targets))[:, 0]
-        return pairs[doubtful], items[doubtful]
-
-    @cached_property
-    def _sampled(self) -> SampledProducts:
-        return SampledProducts(self.queries, self.gallery)
 
     def collect(self, queries: Tensor, items: Tensor) -> None:
         """Note candidates for top lists; many of them are cut back to those that can still be listed."""
@@ -354,11 +333,7 @@ class DeviceDirection:
 
         queries, items = (torch.cat(parts) for parts in zip(*self.candidates, strict=True))
         scores = self.exact(queries, items)
-        if scores.dtype == torch.float32:
-            order = torch.argsort(keys_of(scores, items), descending=True)
-        else:
-            order = torch.argsort(items)
-            order = order[torch.argsort(scores[order], stable=True, descending=True)]
+        order = torch.argsort(keys_of(scores, items), descending=True)
         order = order[torch.argsort(queries[order], stable=True)]
         queries, items, scores = queries[order].long(), items[order], scores[order]
         counts = torch.bincount(queries, minlength=len(self.queries))
@@ -389,42 +364,6 @@ class DeviceDirection:
     def lists(self) -> Lists:
         """What was counted and collected, in this machine's memory."""
         return Lists(*(part.cpu().numpy() for part in (*self.best(), self.counts())))
-
-
-def worthwhile(device: str) -> bool:
-    """Whether sparse products are fast and exact scores are not: these would be gathered, a vector per pair."""
-    return device == "cuda" and not fused(device)
-
-
-class SampledProducts:
-    """Inner products of some pairs of queries and items."""
-
-    def __init__(self, queries: Tensor, gallery: Tensor) -> None:
-        self.queries, self.gallery = queries, gallery
-
-    @cached_property
-    def slack(self) -> Tensor:
-        """How far the scores of each query may be off."""
-        return float32_slack(lengths_of(self.queries), lengths_of(self.gallery), self.queries.shape[1])
-
-    def around(self, queries: Tensor, items: Tensor) -> tuple[Tensor, Tensor]:
-        """What the exact scores of pairs are at least and at most, in float64."""
-        import torch
-
-        count, width = len(self.queries), len(self.gallery)
-        # Several relevant items of a query may have to be compared with the same item: patterns hold it once.
-        keys, inverse = torch.unique(queries * width + items, return_inverse=True)
-        rows = torch.div(keys, width, rounding_mode="floor")
-        offsets = torch.searchsorted(rows, torch.arange(count + 1, device=rows.device))
-        nothing = torch.zeros(len(keys), device=rows.device)
-        parts = offsets.int(), (keys - rows * width).int(), nothing
-        with warnings.catch_warnings():
-            beta = "Sparse (CSR tensor support is in beta|invariant checks are implicitly dis)"
-            warnings.filterwarnings("ignore", beta)
-            pattern = torch.sparse_csr_tensor(*parts, (count, width), check_invariants=False)
-        products = torch.sparse.sampled_addmm(pattern, self.queries, self.gallery.T, beta=0.0).values()
-        scores, slack = products[inverse].double(), self.slack[queries]
-        return scores - slack, scores + slack
 
 
 _BYTES_AT_ONCE = 1 << 26

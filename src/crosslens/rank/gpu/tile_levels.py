@@ -7,10 +7,7 @@ from dataclasses import dataclass
 from math import frexp
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from crosslens.rank.gpu.direction import float32_slack, halves, lengths_of, product_slack
-from crosslens.rank.scorers import Scorer
 
 Tensor = Any
 
@@ -134,7 +131,6 @@ def count(flags: Tensor, axis: int) -> Tensor:
 
 
 _SINGLE_BITS, _HALF_BITS = 24, 11
-_SINGLE_BYTES = 4
 _LARGEST = 14
 """Tiles in half precision stay below 2 to this power, and so do floors: their differences fit float16, to 2¹⁶."""
 _NOTHING = 2.0**15
@@ -221,8 +217,6 @@ class Level:
         import torch
 
         tile = self.tile(axis, queries, items)
-        if tile.scores.element_size() > _SINGLE_BYTES:
-            return None  # float64 scores are compared as whole tiles
         low, _ = self.bounds(floor[queries], axis, queries)
         flags, width = self.flags.of(0, tile.scores), tile.scores.shape[1]
         torch.ge(tile.scores, low.unsqueeze(1 - axis), out=flags[:, :width])
@@ -291,30 +285,6 @@ def product_levels(left: Tensor, right: Tensor, flags: FlagBuffers) -> list[Leve
     none = torch.zeros_like(slack[0]), torch.zeros_like(slack[1])
     last = LastTile()
     return [Level(single, slack, flags, last), Level(in_double, none, flags, last, exact=True)]
-
-
-def scorer_levels(scorer: Scorer, where: Any, flags: FlagBuffers) -> list[Level]:
-    """Tiles that a scorer makes on the host, moved to a device; exact ones where those cannot decide."""
-    import torch
-
-    def tile(axis: int, rows: slice, columns: slice) -> Tensor:
-        return torch.from_numpy(scorer.tile(rows, columns)).to(where, copy=True)
-
-    def exact(axis: int, rows: slice, columns: slice) -> Tensor:
-        height, width = rows.stop - rows.start, columns.stop - columns.start
-        pairs = (
-            np.repeat(np.arange(rows.start, rows.stop), width),
-            np.tile(np.arange(columns.start, columns.stop), height),
-        )
-        return torch.from_numpy(scorer.exact(*pairs).reshape(height, width)).to(where)
-
-    slack = tuple(
-        torch.from_numpy(np.array(part, np.float64)).to(where) for part in (scorer.row_slack, scorer.column_slack)
-    )
-    none, last = (torch.zeros_like(slack[0]), torch.zeros_like(slack[1])), LastTile()
-    if scorer.precision is np.float32 and not (scorer.row_slack.any() or scorer.column_slack.any()):
-        return [Level(tile, none, flags, last, exact=True)]
-    return [Level(tile, (slack[0], slack[1]), flags, last), Level(exact, none, flags, last, exact=True)]
 
 
 class HalfLevel(Level):

@@ -23,7 +23,6 @@ from crosslens.rank.gpu.tile_levels import (
     marked_pairs,
     product_levels,
     rounded_down,
-    scorer_levels,
     words_of,
 )
 from crosslens.rank.scorers import Scorer
@@ -256,7 +255,7 @@ def _collect(direction: TileDirection, exact: Tensor, part: slice, start: int, b
     """
     import torch
 
-    floor = direction.counted.floor[part].to(exact.dtype)
+    floor = direction.counted.floor[part]
     # Items come in ascending order: one that equals the last of a full list cannot enter it any more.
     floor = torch.where(direction.full[part], torch.nextafter(floor, torch.full_like(floor, torch.inf)), floor)
     flags = buffers.of(0, exact)
@@ -264,7 +263,8 @@ def _collect(direction: TileDirection, exact: Tensor, part: slice, start: int, b
     if int(flags.sum()) <= max(_MANY * exact.numel(), 2 * direction.counted.keep * len(floor)):
         slots = torch.nonzero(flags, as_tuple=True)
         rows, columns = slots if direction.axis == 0 else slots[::-1]
-        direction.list_candidates(_entries(rows + part.start, columns + start, exact[slots]))
+        scores = exact[slots]
+        direction.list_candidates(Entries((rows + part.start).int(), (columns + start).int(), scores, scores))
         return
     exact = exact if direction.axis == 0 else exact.T
     keep = min(direction.counted.keep, exact.shape[1])
@@ -273,18 +273,12 @@ def _collect(direction: TileDirection, exact: Tensor, part: slice, start: int, b
         queries = slice(part.start + begin, part.start + begin + len(scores))
         items = best_items(scores, keep)
         values = torch.gather(scores, 1, items)
-        rows = torch.arange(queries.start, queries.stop, device=exact.device)[:, None].expand_as(items)
-        entries = _entries(rows.reshape(-1), items.reshape(-1) + start, values.reshape(-1))
-        direction.list_candidates(entries)
+        rows = torch.arange(queries.start, queries.stop, dtype=torch.int32, device=exact.device)
+        flat = values.reshape(-1)
+        direction.list_candidates(Entries(rows.repeat_interleave(keep), (items.reshape(-1) + start).int(), flat, flat))
         if keep == direction.counted.keep:
-            direction.raise_floors(entries.lowest[keep - 1 :: keep], queries)
+            direction.raise_floors(values[:, -1], queries)
             direction.full[queries] |= values[:, -1] == direction.counted.floor[queries]
-
-
-def _entries(queries: Tensor, items: Tensor, scores: Tensor) -> Entries:
-    """Exact scores, which are float64 for some scorers, between float32 ones."""
-    scores = scores.double()
-    return Entries(queries.int(), items.int(), rounded_down(scores, 24), -rounded_down(-scores, 24))
 
 
 _LARGEST_TILE, _SMALLEST_TILE, _OTHER_TILE = 16_384, 2_048, 1_024
@@ -540,35 +534,21 @@ def full_precision() -> Iterator[None]:
         _precision.leave()
 
 
-_TILE = 1_024
-"""Multi-vector scorers need memory for all products of a tile."""
-
-
 def rank_scores(
     scorer: Scorer,
     relevant: Sequence[Relevance],
     depth: int,
     names: tuple[str, str],
-    where: Any,
+    device: Any,
     tile: int | None,
     progress: Progress,
 ) -> dict[str, Ranking]:
-    """Rank the scores of any scorer in both directions; a device compares them."""
-    import torch
+    """Rank the scores of any scorer in both directions, whatever the ``device``: on the cores that make them.
 
-    def prepared(axis: int) -> DeviceDirection:
-        def exact(queries: Tensor, items: Tensor) -> Tensor:
-            pairs = [part.cpu().numpy().astype(np.int64) for part in (queries, items)]
-            return torch.from_numpy(scorer.exact(*(pairs if axis == 0 else pairs[::-1]))).to(where)
+    Cores compare a score sooner than it would reach a device.
+    """
+    from crosslens.rank.direction_state import Direction  # compiled code: slow to import
+    from crosslens.rank.parts import rank_in_parts
 
-        queries, gallery = (torch.empty((scorer.shape[side], 0), device=where) for side in (axis, 1 - axis))
-        return DeviceDirection.of(relevant[axis], queries, gallery, depth, exact=exact)
-
-    with torch.inference_mode():
-        rows, columns = prepared(0), prepared(1)
-        flags = FlagBuffers(where)
-        _pass_over(rows, columns, scorer_levels(scorer, where, flags), flags, progress, tile or _TILE)
-        return {
-            names[axis]: direction.lists().ranking(names[axis], relevant[axis])
-            for axis, direction in enumerate((rows, columns))
-        }
+    rows, columns = (Direction.of(part, scorer, depth, as_rows=axis == 0) for axis, part in enumerate(relevant))
+    return rank_in_parts(scorer, (rows, columns), names, tile=tile, threads=None, progress=progress, checkpoint=None)
