@@ -189,7 +189,7 @@ def tables_of(name: str, dataset: cl.Dataset, found: dict[str, Overview]) -> dic
     }
     first, second = found.values()
     for key, one in zip(("first", "second"), (first, second), strict=True):
-        tables[f"atlas-{key}"] = markdown_table(table_of_confusions(one.confusions, SHOWN))
+        tables[f"confusions-{key}"] = markdown_table(table_of_confusions(one.confusions, SHOWN))
         tables[f"correlations-{key}"] = markdown_table(table_of_correlations(one))
     tables["compared"] = compared_tables(compare_overviews(first, second))
     tables["notes"] = "\n".join(f"- {note}" for note in first.notes)

@@ -28,12 +28,12 @@ Written by `python reproduce/robustness.py --write` (`make reproduce-robustness`
 
 Text-only retrieval over the 8,092 images of Flickr8k: caption 0 of every image asks, the mean of the vectors of its
 other four captions stands for the image. Only the asking captions are perturbed (seed 0). Two sentence encoders, 10,000
-permutations per test. How the tables are made and how to read them:
-[Measure robustness](../how-to/robustness.md).
+permutations per test. Where a perturbation applies to a share of the queries only, its drop over those is the drop ÷ that
+share. How the tables are made and how to read them: [Measure robustness](../how-to/robustness.md).
 
 """
 
-SHOWN = ("drops", "applied", "changes", "groups", "overlap", "words")
+SHOWN = ("drops", "changes", "groups", "overlap", "words")
 """One seed has no spread; other tables have figures of these; and the captions are Flickr8k's, not ours to print."""
 
 

@@ -70,6 +70,6 @@ class RetrievalEvaluator(SentenceEvaluator):  # type: ignore[misc]
                 if table.seek(0, os.SEEK_END) == 0:
                     writer.writerow(["epoch", "steps", *values])
                 writer.writerow([epoch, steps, *values.values()])
-        named: dict[str, float] = self.prefix_name_to_metrics(values, self.name)
-        self.store_metrics_in_model_card_data(model, named, epoch, steps)
-        return named
+        prefixed: dict[str, float] = self.prefix_name_to_metrics(values, self.name)
+        self.store_metrics_in_model_card_data(model, prefixed, epoch, steps)
+        return prefixed

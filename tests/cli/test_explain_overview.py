@@ -38,7 +38,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_all_failures_in_words_in_json_and_as_files(call: Call, root: Path, tmp_path: Path) -> None:
-    run, page = root / "runs" / "worse", tmp_path / "atlas.html"
+    run, page = root / "runs" / "worse", tmp_path / "failures.html"
     printed = call("explain", run, "--write", page)
     assert printed.code == 0
     for title in ("Causes", "Confused with", "Limits of these facts"):
@@ -58,8 +58,8 @@ def test_all_failures_in_words_in_json_and_as_files(call: Call, root: Path, tmp_
     assert stored["metrics"] == content["metrics"]
     lifted = call("explain", run, "--depth", "3", "--size-base", "min", "--json").json
     assert lifted["settings"]["base"] == "min"
-    assert lifted["atlas"][0]["count"] >= max(row["count"] for row in content["atlas"])
-    assert any(row["expected"] == row["shown"] for row in lifted["atlas"])
+    assert lifted["confusions"][0]["count"] >= max(row["count"] for row in content["confusions"])
+    assert any(row["expected"] == row["shown"] for row in lifted["confusions"])
     assert call("explain", run, "-o", tmp_path / "why").code == 0
     refused = call("explain", run, "--depth", "6", "-o", tmp_path / "why")
     assert refused.code == 5
@@ -78,7 +78,7 @@ def test_two_runs(call: Call, root: Path, tmp_path: Path) -> None:
     ("words", "code", "says"),
     [
         (("--query", "1", "--compare", "x"), 2, "all failures"),
-        (("--write", "atlas.docx"), 2, ".svg"),
+        (("--write", "failures.docx"), 2, ".svg"),
         (("--direction", "t2x"), 2, "t2i"),
         (("--compare", "nowhere"), 3, "nowhere"),
     ],

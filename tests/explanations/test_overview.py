@@ -200,7 +200,7 @@ def test_what_sd_does_not_see_is_said(scenes: cl.Dataset, runs: tuple[Run, Run],
         assert any("SD divides by" in note for note in explained.notes) == shrunk
 
 
-def test_atlas_and_pairs(overview: Overview) -> None:
+def test_confusions_and_pairs(overview: Overview) -> None:
     assert overview.confusions["count"].sum() == overview.pairs.height == overview.failures["concept_pairs"].sum()
 
 
@@ -210,7 +210,7 @@ def test_deterministic_and_atomic(
     again = explain_run(runs[0], scenes, "t2i", resamples=50)
     folders = [save_overview(item, tmp_path / name) for item, name in ((overview, "one"), (again, "two"))]
     names = sorted(file.name for file in folders[0].iterdir())
-    assert names == ["atlas-query.parquet", "atlas.parquet", "failures.parquet", "overview.json", "rules.csv"]
+    assert names == ["confusions.parquet", "failures.parquet", "overview.json", "query-confusions.parquet", "rules.csv"]
     for name in names:
         assert (folders[0] / name).read_bytes() == (folders[1] / name).read_bytes()
     content = json.loads((folders[0] / "overview.json").read_text())

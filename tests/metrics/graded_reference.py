@@ -33,11 +33,15 @@ class Query:
 
 Reference = Callable[[list[int], Query, MetricSpec], float | None]
 GRADED: dict[str, Reference] = {}
+SPECS: list[MetricSpec] = []
 
 
-def reference(name: str) -> Callable[[Reference], Reference]:
+def reference(name: str, *variants: str) -> Callable[[Reference], Reference]:
+    """Give the slow version of the metric ``name``, with which ``variants`` ("[exp]@2") are compared."""
+
     def keep(function: Reference) -> Reference:
         GRADED[name] = function
+        SPECS.extend(parse_metric(name + variant).spec for variant in variants)
         return function
 
     return keep
@@ -53,7 +57,11 @@ def retrieved(order: list[int], query: Query, spec: MetricSpec) -> list[int]:
     return [item for item in order if not (spec.has("non-gt") and item in query.relevant)][: spec.cutoff]
 
 
-@reference("NCS")
+@reference(
+    "NCS",
+    "@1", "@3", "@10", "[eq5]@2", "[eq5, m=3]@2", "[non-gt]@2", "[eq5, m=2, non-gt]@3", "[zero]@2",
+    "[non-gt, zero]@1", "[eq5, m=2, non-gt, zero]@3",
+)  # fmt: skip
 def ncs(order: list[int], query: Query, spec: MetricSpec) -> float | None:
     best = most_similar(query, spec)[: int(spec.setting("m") or spec.cutoff)]
     counted = [item for item in retrieved(order, query, spec) if not spec.has("eq5") or item in best]
@@ -63,7 +71,7 @@ def ncs(order: list[int], query: Query, spec: MetricSpec) -> float | None:
     return sum(query.phi[item] for item in counted) / ideal
 
 
-@reference("Nsum")
+@reference("Nsum", "", "[eq5]", "[non-gt]", "[non-gt, zero]")
 def nsum(order: list[int], query: Query, spec: MetricSpec) -> float | None:
     parts = [ncs(order, query, MetricSpec("NCS", spec.options, k)) for k in (1, 5, 10)]
     return None if None in parts else 100 * sum(parts)
@@ -77,19 +85,23 @@ def similar_items(query: Query, spec: MetricSpec) -> list[int]:
     return most_similar(query, spec)[:m]
 
 
-@reference("SR")
+@reference(
+    "SR",
+    "[m=1]@1", "[m=2]@3", "@10", "[m=2, non-gt]@2", "[m=1, by-image]@2", "[m=2, by-image]@3",
+    "[m=1, by-image, non-gt]@1", "[m=2, by-image, non-gt]@3",
+)  # fmt: skip
 def semantic_recall(order: list[int], query: Query, spec: MetricSpec) -> float | None:
     similar = similar_items(query, spec)
     return len(set(similar) & set(retrieved(order, query, spec))) / len(similar) if similar else None
 
 
-@reference("SRhit")
+@reference("SRhit", "[m=1]@1", "[m=2]@2", "[m=2, non-gt]@2", "[m=1, by-image]@2", "[m=2, by-image, non-gt]@2")
 def semantic_hit(order: list[int], query: Query, spec: MetricSpec) -> float | None:
     similar = similar_items(query, spec)
     return float(bool(set(similar) & set(retrieved(order, query, spec)))) if similar else None
 
 
-@reference("DCGcm")
+@reference("DCGcm", "@1", "@3", "[scores_from=other]@2")
 def cross_modal_dcg(order: list[int], query: Query, spec: MetricSpec) -> float:
     scores = query.scores if spec.setting("scores_from") == "own" else query.other_scores
     total = 0.0
@@ -98,7 +110,7 @@ def cross_modal_dcg(order: list[int], query: Query, spec: MetricSpec) -> float:
     return total
 
 
-@reference("nDCG")
+@reference("nDCG", "@1", "@3", "[exp]@2", "[cider]@2", "[cider, exp]@3")
 def normalised_dcg(order: list[int], query: Query, spec: MetricSpec) -> float | None:
     by_phi = any(option != "exp" for option in spec.options)
     gains = [query.phi[item] if by_phi else query.relevant.get(item, 0.0) for item in range(len(query.phi))]

@@ -14,35 +14,13 @@ import pytest
 from hypothesis import given, settings
 
 from crosslens.core import InputError
-from crosslens.metrics import (
-    METRICS,
-    TIES,
-    GainMatrix,
-    MetricSpec,
-    compute,
-    compute_across,
-    family_of,
-    measure,
-    parse_metric,
-)
+from crosslens.metrics import METRICS, TIES, GainMatrix, MetricSpec, compute, compute_across, family_of, measure
 from crosslens.values import Ranking
 from tests.metrics.graded_data import Collection, collections, made_up
-from tests.metrics.graded_reference import value
+from tests.metrics.graded_reference import SPECS as VARIANTS, value
 from tests.tables import each_row, rest_slow
 
-SPECS = [
-    parse_metric(text).spec
-    for text in (
-        *("NCS@1", "NCS@3", "NCS@10", "NCS[eq5]@2", "NCS[eq5, m=3]@2", "NCS[non-gt]@2", "NCS[eq5, m=2, non-gt]@3"),
-        *("SR[m=1]@1", "SR[m=2]@3", "SR@10", "SR[m=2, non-gt]@2", "SR[m=1, by-image]@2", "SR[m=2, by-image]@3"),
-        *("NCS[zero]@2", "NCS[non-gt, zero]@1", "NCS[eq5, m=2, non-gt, zero]@3"),
-        *("SR[m=1, by-image, non-gt]@1", "SR[m=2, by-image, non-gt]@3", "SRhit[m=1, by-image]@2"),
-        *("SRhit[m=2, by-image, non-gt]@2",),
-        *("SRhit[m=1]@1", "SRhit[m=2]@2", "SRhit[m=2, non-gt]@2", "DCGcm@1", "DCGcm@3", "DCGcm[scores_from=other]@2"),
-        *("nDCG@1", "nDCG@3", "nDCG[exp]@2", "nDCG[cider]@2", "nDCG[cider, exp]@3"),
-    )
-]
-ACROSS = [parse_metric(text).spec for text in ("Nsum", "Nsum[eq5]", "Nsum[non-gt]", "Nsum[non-gt, zero]")]
+SPECS, ACROSS = ([spec for spec in VARIANTS if family_of(spec).across == across] for across in (False, True))
 DIRECTIONS = ("i2t", "t2i")
 
 

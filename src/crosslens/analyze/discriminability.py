@@ -87,7 +87,7 @@ class Discriminability:
 def measure_discriminability(
     captions: Embeddings,
     images: Embeddings,
-    own: Sequence[int] | Array,
+    image_rows: Sequence[int] | Array,
     *,
     k: int = 20,
     temperature: float = 1.0,
@@ -95,12 +95,12 @@ def measure_discriminability(
 ) -> Discriminability:
     """dis(t) of every caption over its ``k`` most similar images without its own.
 
-    ``own`` is the row of each caption's image (-1: it is not among the images). The result is exact: it depends neither
-    on the tile nor on the order of images or captions. The paper's temperature is 1, at which every value is near ln k;
-    a model's own is the inverse of its logit scale.
+    ``image_rows`` is the row of each caption's image (-1: it is not among the images). The result is exact: it depends
+    neither on the tile nor on the order of images or captions. The paper's temperature is 1, at which every value is
+    near ln k; a model's own is the inverse of its logit scale.
     """
     check_temperature(temperature)
-    neighbours = nearest_items(captions, images, k, without=own, tile=tile)
+    neighbours = nearest_items(captions, images, k, without=image_rows, tile=tile)
     return Discriminability(captions.ids, entropy(neighbours.cosines, temperature), neighbours, temperature)
 
 

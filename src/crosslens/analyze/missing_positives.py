@@ -431,8 +431,8 @@ def find_missing_positives(
         control = check_similarity(dataset, similarity, threshold, seed, threads, progress)
         references = references_of(dataset)
         with stage(shown_progress(progress), "looking for contradictions", compared) as bar:
-            for place, (image, caption) in enumerate(zip(kept_images.tolist(), kept_captions.tolist(), strict=True)):
-                keep[place] = not is_denied(dataset.texts[caption], references[image])
+            for position, (image, caption) in enumerate(zip(kept_images.tolist(), kept_captions.tolist(), strict=True)):
+                keep[position] = not is_denied(dataset.texts[caption], references[image])
                 bar.advance()
     denied = compared - int(keep.sum())
     keep &= control is None or not control.fails
@@ -474,7 +474,7 @@ def check_similarity(
     rows = sorted(stream.permutation(several)[:_CONTROLS].tolist())
     edited = edited_captions([texts[row] for row in rows], seed, stream, progress)
     twins = near_twins(dataset)
-    near = [twins[place] for place in sorted(stream.permutation(len(twins))[:_CONTROLS].tolist())]
+    near = [twins[row] for row in sorted(stream.permutation(len(twins))[:_CONTROLS].tolist())]
     wrong = (
         [(row, text) for row, text in zip(rows, edited, strict=True) if text is not None],
         [(row, texts[other]) for row, other in near if texts[other] not in references[owner[row]]],
@@ -490,7 +490,7 @@ def check_similarity(
             )
             diagonal = np.arange(len(compared))
             high = np.asarray(prepared.pairs(diagonal, diagonal)) >= np.float32(threshold)
-        counts += [len(compared), sum(not is_denied(*compared[place]) for place in np.flatnonzero(high))]
+        counts += [len(compared), sum(not is_denied(*compared[row]) for row in np.flatnonzero(high))]
     return Control(*counts)
 
 

@@ -115,8 +115,8 @@ def _worded_pairs(words: list[tuple[str, ...]], owner: IntArray, of_image: list[
     for caption, text in enumerate(words):
         if len(text) >= _FEWEST_WORDS:
             for width in (1, 2):
-                for place in range(len(text) + 1 - width):
-                    alike[place, width, *text[:place], *text[place + width :]].append(caption)
+                for start in range(len(text) + 1 - width):
+                    alike[start, width, *text[:start], *text[start + width :]].append(caption)
             alike["swap", *sorted(text)].append(caption)
     matched: dict[tuple[int, int], set[int]] = defaultdict(set)
     for captions in alike.values():

@@ -180,16 +180,16 @@ def complete_bash(complete: Callable[[], object]) -> object:
 
     The parts are put together for ``complete``, which prints proposals; of each, what bash is to insert is printed.
     """
-    words, place = os.environ["COMP_WORDS"].split("\n"), int(os.environ["COMP_CWORD"])
+    words, position = os.environ["COMP_WORDS"].split("\n"), int(os.environ["COMP_CWORD"])
     joined, inside = [""], True
-    for word in words[: place + 1]:
+    for word in words[: position + 1]:
         is_mark = re.fullmatch("[:@=]+", word) is not None
         if is_mark or inside:
             joined[-1] += word
         else:
             joined.append(word)
         inside = is_mark
-    was_cut = len(joined) < len(words[: place + 1])
+    was_cut = len(joined) < len(words[: position + 1])
     if was_cut:
         os.environ |= {"COMP_WORDS": "\n".join(joined), "COMP_CWORD": str(len(joined) - 1)}
     printed = io.StringIO()

@@ -36,7 +36,7 @@ from crosslens.storage import (
     read_json_file,
     regular_bytes,
     require_address,
-    unsealed,
+    without_hashes,
 )
 
 _HEADERS = 256 * 1024  # beside the content: more than any server sends
@@ -555,7 +555,7 @@ class RecordedAnswers:
         if not file.is_file():
             return None
         content = read_json_file(file)
-        content = unsealed(content, file)[0] if isinstance(content, dict) else None
+        content = without_hashes(content, file)[0] if isinstance(content, dict) else None
         if not isinstance(content, dict) or not isinstance(content.get("answer"), str):
             raise InputError("not a recorded answer", file=file, fix="remove the file: the request is sent again")
         return str(content["answer"])

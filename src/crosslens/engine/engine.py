@@ -85,8 +85,8 @@ class Engine(Protocol):
     def slots(self, *, gpu: bool = False) -> int:
         """How many tasks run at the same time, as far as is known now; with ``gpu``, how many that need one."""
 
-    def exceeds(self, own: int, *, gpu: bool = False) -> bool:
-        """Whether tasks have cores, or with ``gpu`` GPUs, beside the ``own`` ones of this process, or may get some."""
+    def exceeds(self, in_process: int, *, gpu: bool = False) -> bool:
+        """Whether tasks have, or may get, cores (with ``gpu``, GPUs) beside the ``in_process`` ones of this process."""
 
     def run(
         self,
@@ -116,7 +116,7 @@ class LocalEngine:
         """One: a task uses all cores by itself."""
         return 1
 
-    def exceeds(self, own: int, *, gpu: bool = False) -> bool:
+    def exceeds(self, in_process: int, *, gpu: bool = False) -> bool:
         """Never: tasks run in this process."""
         return False
 

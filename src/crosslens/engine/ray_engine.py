@@ -341,7 +341,7 @@ class RayEngine:
             self._counted = (time.monotonic(), counts)
         return int(counts.get("GPU", 0)) if gpu else max(1, int(counts.get("CPU", 0)))
 
-    def exceeds(self, own: int, *, gpu: bool = False) -> bool:
+    def exceeds(self, in_process: int, *, gpu: bool = False) -> bool:
         """Whether other nodes have some, or this one has more than this process sees.
 
         Nodes may join a cluster later: so does one where nobody has any yet, this process included. It has cores, but a
@@ -355,8 +355,8 @@ class RayEngine:
         }
         here = counts.pop(ray.get_runtime_context().get_node_id(), 0)
         if here or any(counts.values()):
-            return here > own or any(counts.values())
-        return self._address not in (None, "local") and (own == 0 or not gpu)
+            return here > in_process or any(counts.values())
+        return self._address not in (None, "local") and (in_process == 0 or not gpu)
 
     def run(
         self,

@@ -4,7 +4,7 @@ Saved as a folder:
 
 ``failures.parquet``     one row per failure: every metric, query-agnostic and query-informed, and every cause
 ``overview.json``        means, correlations, causes, rules, the most frequent confusions, settings and notes
-``atlas.parquet``        which concepts are confused with which; ``atlas-query.parquet``: asked for, and shown instead
+``confusions.parquet``   which concepts are confused with which; ``query-confusions.parquet``: asked and shown
 ``rules.csv``            association rules between causes
 ``comparison.json``      only of two runs: where they fail differently
 """
@@ -81,7 +81,7 @@ _SUMMARY, _COMPARISON = "overview.json", "comparison.json"
 _LAYOUT = Layout(
     "an overview of failures",
     _SUMMARY,
-    ("failures.parquet", "atlas.parquet", "atlas-query.parquet", "rules.csv", _COMPARISON),
+    ("failures.parquet", "confusions.parquet", "query-confusions.parquet", "rules.csv", _COMPARISON),
 )
 
 
@@ -205,8 +205,8 @@ class Overview(Presented):
                 "failures": self.failures.height,
                 "settings": self.settings,
                 **{name: getattr(self, name) for name in table_names},
-                "atlas": self.confusions.head(TOP),
-                "query_atlas": self.query_confusions.head(TOP),
+                "confusions": self.confusions.head(TOP),
+                "query_confusions": self.query_confusions.head(TOP),
                 "notes": self.notes,
             }
         )
@@ -304,7 +304,11 @@ def save_overview(
         if not overwrite and stored.exists() and stored.read_text(encoding="utf-8") != summary:
             raise other_content(path, "overview")
     with atomic_folder(path, _LAYOUT) as folder:
-        tables = {"failures": overview.failures, "atlas": overview.confusions, "atlas-query": overview.query_confusions}
+        tables = {
+            "failures": overview.failures,
+            "confusions": overview.confusions,
+            "query-confusions": overview.query_confusions,
+        }
         for name, table in tables.items():
             (folder / f"{name}.parquet").write_bytes(parquet_bytes(table))
         rules = overview.rules.with_columns(pl.col("if").list.join(" + "))

@@ -118,30 +118,30 @@ def read_number(words: Sequence[str], at: int = 0) -> tuple[int, int] | None:
     if at < len(words) and words[at].isdecimal():
         return int(words[at]), 1
     thousands = rest = 0
-    end = place = at
-    while place < len(words):
-        value, factor = _VALUES.get(words[place]), _FACTORS.get(words[place])
+    end = position = at
+    while position < len(words):
+        value, factor = _VALUES.get(words[position]), _FACTORS.get(words[position])
         if value is not None and (rest % 100 == 0 if value > 9 else rest % 10 == 0 and rest % 100 != 10):
             rest += value
-        elif factor and (place > at or factor > 12):  # a dozen is counted by its article
+        elif factor and (position > at or factor > 12):  # a dozen is counted by its article
             rest = (rest or 1) * factor
             thousands, rest = (thousands + rest, 0) if factor >= 1000 else (thousands, rest)
-        elif words[place] != "and" or place == at or words[place - 1] not in _FACTORS:
+        elif words[position] != "and" or position == at or words[position - 1] not in _FACTORS:
             break
-        end = place + 1 if words[place] != "and" else end
-        place += 1
+        end = position + 1 if words[position] != "and" else end
+        position += 1
     return (thousands + rest, end - at) if end > at else None
 
 
 def in_digits(words: Sequence[str]) -> list[str]:
     """Words with every number in digits, but *one*, which may stand for a thing."""
-    words, place = list(words), 0
+    words, position = list(words), 0
     digits: list[str] = []
-    while place < len(words):
-        value, length = read_number(words, place) or ("", 1)
-        as_written = value == "" or words[place].isdecimal() or words[place : place + length] == ["one"]
-        digits.append(words[place] if as_written else str(value))
-        place += length
+    while position < len(words):
+        value, length = read_number(words, position) or ("", 1)
+        as_written = value == "" or words[position].isdecimal() or words[position : position + length] == ["one"]
+        digits.append(words[position] if as_written else str(value))
+        position += length
     return digits
 
 
@@ -317,4 +317,4 @@ def naming_words(words: Words | Sequence[str], at: int) -> tuple[str, ...]:
     end = at + 1
     while end <= at + _MOST_NAMING and end < len(words) and may_name(words[end]):
         end += 1
-    return tuple(words[place] for place in range(at + 1, end))
+    return tuple(words[position] for position in range(at + 1, end))

@@ -63,13 +63,13 @@ class ReportInputs:
         """What a stage computed of a run, or of its dataset."""
         results, dataset = self.stage(stage), dataset_name(self.runs[name])
         of_run = [result for result in results if result.model == name]
-        about = [result for result in results if not result.model and result.dataset in ("", dataset)]
-        return next(iter([*of_run, *about]), None)
+        of_dataset = [result for result in results if not result.model and result.dataset in ("", dataset)]
+        return next(iter([*of_run, *of_dataset]), None)
 
     def dataset_of(self, run: Run) -> Dataset | None:
-        named = self.datasets.get(dataset_name(run))
+        dataset = self.datasets.get(dataset_name(run))
         alone = len({dataset_name(other) for other in self.runs.values()}) == 1
-        return named or (self.dataset if alone else None)
+        return dataset or (self.dataset if alone else None)
 
     def by_dataset(self) -> dict[str, dict[str, Run]]:
         """The runs of each dataset; those that do not say which belong together."""
@@ -126,11 +126,11 @@ def report_inputs(
         skipped |= {entry.stage: entry.reason for entry in source.skipped}
     names = distinct_names([name for name, _ in opened])
     runs = {name: run for name, (_, run) in zip(names, opened, strict=True)}
-    about = ", ".join(dict.fromkeys(name for name in map(dataset_name, runs.values()) if name))
+    dataset_names = ", ".join(dict.fromkeys(name for name in map(dataset_name, runs.values()) if name))
     who = names[0] if len(runs) == 1 else f"{len(runs)} runs"
     datasets = _datasets(runs.values(), dataset, dataset_options or {}, notes)
     return ReportInputs(
-        title or f"{kind} {who}{f' on {about}' if about else ''}",
+        title or f"{kind} {who}{f' on {dataset_names}' if dataset_names else ''}",
         runs,
         tuple(result if row < 0 else replace(result, model=names[row]) for row, result in results),
         tuple(findings),

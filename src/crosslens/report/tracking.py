@@ -55,7 +55,7 @@ class TrackedAt:
 
 def tracked(run: Run, metrics: str | Sequence[str] | None = None, *, files: bool = True) -> TrackedRun:
     """What trackers get of a run: the chosen metrics that have a value, and the files of its folder."""
-    chosen = {name: run[name] for name in select_metrics(run, metrics)}
+    metric_values = {name: run[name] for name in select_metrics(run, metrics)}
     options = run.provenance.get("options", {})
     facts = {
         "values": run.fingerprint,
@@ -63,7 +63,7 @@ def tracked(run: Run, metrics: str | Sequence[str] | None = None, *, files: bool
         "dataset_fingerprint": dataset_revision(run),
         "protocol": str(run.protocol.get("name", "")),
         "ties": str(options.get("ties", "")),
-        "level": ", ".join(sorted({f"{values.level:g}" for values in chosen.values()})),
+        "level": ", ".join(sorted({f"{values.level:g}" for values in metric_values.values()})),
         "crosslens": str(run.provenance.get("versions", {}).get("crosslens", "")),
     }
     recipe = parse_toml(run.recipe)
@@ -75,8 +75,8 @@ def tracked(run: Run, metrics: str | Sequence[str] | None = None, *, files: bool
     return TrackedRun(
         run.name,
         fingerprint("tracked run", {"name": run.name, "values": run.fingerprint, "dataset": dataset_revision(run)}),
-        {name: values.mean for name, values in chosen.items() if isfinite(values.mean)},
-        {name: values.interval for name, values in chosen.items() if all(map(isfinite, values.interval))},
+        {name: values.mean for name, values in metric_values.items() if isfinite(values.mean)},
+        {name: values.interval for name, values in metric_values.items() if all(map(isfinite, values.interval))},
         dict(_flat("", recipe)),
         {name: text for name, text in facts.items() if text},
         tuple(stored),
@@ -175,10 +175,10 @@ def _log(client: Any, content: TrackedRun, project: str, uri: str) -> TrackedAt:
             below = file.parent.relative_to(content.folder).as_posix()
             client.log_artifact(run_id, str(file), None if below == "." else below)
         client.set_terminated(run_id, _FINISHED)
-    shown = without_secrets(uri).replace("***@", "")  # an address that can be opened
-    if shown.startswith(("http://", "https://")):
-        shown = f"{shown.rstrip('/')}/#/experiments/{number}/runs/{run_id}"
-    return TrackedAt("mlflow", run_id, f"run {run_id} of the experiment {project}, at {shown}", existed=is_whole)
+    address = without_secrets(uri).replace("***@", "")  # an address that can be opened
+    if address.startswith(("http://", "https://")):
+        address = f"{address.rstrip('/')}/#/experiments/{number}/runs/{run_id}"
+    return TrackedAt("mlflow", run_id, f"run {run_id} of the experiment {project}, at {address}", existed=is_whole)
 
 
 def allowed_names(names: Iterable[str]) -> list[str]:

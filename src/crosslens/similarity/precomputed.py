@@ -27,9 +27,9 @@ from crosslens.storage import (
     read_json_file,
     read_whole,
     require_entries,
-    sealed,
-    unsealed,
     verification,
+    with_hashes,
+    without_hashes,
     write_text,
 )
 from crosslens.values import Dataset, Ids, as_ids, match_ids, positions
@@ -105,7 +105,7 @@ def description_file(matrix: str | Path) -> Path:
 
 def write_description(matrix: Path, description: MatrixDescription) -> None:
     """Write the file beside the matrix, which is complete."""
-    content = sealed(description.as_dict(), {_MATRIX: matrix})
+    content = with_hashes(description.as_dict(), {_MATRIX: matrix})
     write_text(description_file(matrix), json.dumps(content, ensure_ascii=False, indent=1) + "\n")
 
 
@@ -122,7 +122,7 @@ def read_description(matrix: Path, verified: bool = False) -> MatrixDescription 
         return None
     manifest = None
     if isinstance(entry, dict):
-        entry, manifest = unsealed(entry, file)
+        entry, manifest = without_hashes(entry, file)
     if manifest is None or entry.get("kind") != KIND:
         if verified:
             raise InputError(

@@ -53,9 +53,9 @@ from crosslens.storage.hashing import (
     fingerprint as fingerprint,
     is_verifying as is_verifying,
     random_stream as random_stream,
-    sealed as sealed,
-    unsealed as unsealed,
     verification as verification,
+    with_hashes as with_hashes,
+    without_hashes as without_hashes,
 )
 from crosslens.storage.input_files import (
     ASPECT_RATIO as ASPECT_RATIO,

@@ -23,7 +23,7 @@ import numpy as np
 from crosslens.core import ConflictError, FormatVersionError, InputError, argument
 from crosslens.storage.arrays import Array, open_array
 from crosslens.storage.blocks import VectorBlocks, each_block
-from crosslens.storage.hashing import HEADER_FILE, Manifest, sealed, unsealed, verification
+from crosslens.storage.hashing import HEADER_FILE, Manifest, verification, with_hashes, without_hashes
 from crosslens.storage.input_files import read_json_file, read_parquet_file
 from crosslens.storage.output import Layout, atomic_folder, read_whole, write_text
 
@@ -135,7 +135,7 @@ def reserve(file: IO[bytes], size: int) -> None:
 
 def write_header(file: Path, content: Mapping[str, Any], files: Iterable[str] = ()) -> None:
     """Write a JSON header with the hashes of ``files``, which are in the same folder and complete."""
-    stored = sealed(content, {name: file.parent / name for name in files})
+    stored = with_hashes(content, {name: file.parent / name for name in files})
     write_text(file, json.dumps(stored, indent=2, ensure_ascii=False) + "\n")
 
 
@@ -191,7 +191,7 @@ def read_manifest(file: Path, kind: str) -> tuple[dict[str, Any], Manifest]:
     if version > FORMAT_VERSION:
         problem = f"{file} has format version {version}, this crosslens reads up to version {FORMAT_VERSION}"
         raise FormatVersionError(problem, fix="pip install --upgrade crosslens")
-    return unsealed(header, file)
+    return without_hashes(header, file)
 
 
 def parquet_bytes(table: pl.DataFrame, **options: Any) -> memoryview:

@@ -133,7 +133,7 @@ def _chunk_hash(path: Path, start: int) -> bytes:
     return builder.digest()
 
 
-def sealed(content: Mapping[str, Any], files: Mapping[str, Path]) -> dict[str, Any]:
+def with_hashes(content: Mapping[str, Any], files: Mapping[str, Path]) -> dict[str, Any]:
     """A header with the hashes of ``files``, by the names that the header gives them, and of its own content."""
     # As it will be read: a number as a key becomes a text, which changes the order of keys.
     plain: dict[str, Any] = json.loads(json.dumps(content))
@@ -170,7 +170,7 @@ class Manifest:
             self.check(name, self.source.parent / name)
 
 
-def unsealed(header: dict[str, Any], source: Path) -> tuple[dict[str, Any], Manifest]:
+def without_hashes(header: dict[str, Any], source: Path) -> tuple[dict[str, Any], Manifest]:
     """The content of a header and the hashes that it holds; one that is not as it was written raises."""
     content = {key: value for key, value in header.items() if key not in (FILES, CHECKSUM)}
     if FILES not in header and CHECKSUM not in header:

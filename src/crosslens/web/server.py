@@ -30,12 +30,12 @@ def serve_pages(settings: WebSettings, warn: Callable[[str], None], announce: Ca
     with offline():
         app = create_app(settings)
     try:  # here, so that an occupied port is an error of ours
-        family, kind, protocol, _, place = socket.getaddrinfo(
+        family, kind, protocol, _, address_of = socket.getaddrinfo(
             settings.host.strip("[]"), settings.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
         )[0]
         listener = socket.socket(family, kind, protocol)
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listener.bind(place)
+        listener.bind(address_of)
         listener.listen(128)
     except OSError as error:
         raise UsageError(

@@ -61,10 +61,10 @@ def words_in_order(text: str) -> tuple[str, ...]:
     """What makes two captions the same: the words in their order, without case, white space and punctuation."""
     tokens = [(match.start(), match.group()) for match in _TOKEN.finditer(text)]
     words = []
-    for place, (start, token) in enumerate(tokens):
+    for position, (start, token) in enumerate(tokens):
         if token in _QUIET:
-            before = tokens[place - 1][1] if place else ""
-            after_start, after = tokens[place + 1] if place + 1 < len(tokens) else (0, "")
+            before = tokens[position - 1][1] if position else ""
+            after_start, after = tokens[position + 1] if position + 1 < len(tokens) else (0, "")
             touching = after_start == start + 1
             counts = after[:1].isdigit() and (before[-1:].isdigit() or (token in "-–" and touching))
             if not counts and not (_is_symbol(before) or _is_symbol(after)):
@@ -136,7 +136,7 @@ def _reasons(first: Statements, second: Statements) -> Iterator[str]:
 
 
 def _edited(first: Statements, second: Statements) -> Iterator[str]:
-    """What two captions differ in that are nearly the same: other words in the same place, or another order."""
+    """What two captions differ in that are nearly the same: other words in the same position, or another order."""
     if first.words == second.words:
         return
     reordered = first.content != second.content or sorted(first.words) == sorted(second.words)
@@ -176,22 +176,22 @@ def _statements(text: str) -> Statements:
     bare: set[str] = set()
     digits = {match.group() for match in _TOKEN.finditer(text) if match.group().isdecimal()}
     calculates = not FACT_WORDS["arithmetic"].isdisjoint(words)
-    for place, word in enumerate(tokens):
+    for position, word in enumerate(tokens):
         if word in COLOURS:
-            for noun in _nouns_after(tokens, place) or _nouns_before(tokens, place):
+            for noun in _nouns_after(tokens, position) or _nouns_before(tokens, position):
                 colours.setdefault(noun, set()).add(COLOUR_FAMILY.get(word, word))
         elif word in _SIZES:
-            for noun in _nouns_after(tokens, place):
+            for noun in _nouns_after(tokens, position):
                 sizes.setdefault(noun, set()).add(_SIZES[word])
         elif word in FACT_WORDS["negations"]:
-            beyond = content_words(tokens[place + 1 : place + 1 + _WINDOW])
+            beyond = content_words(tokens[position + 1 : position + 1 + _WINDOW])
             denied.update(word for word in beyond if not word.isdecimal())
-        if (count := _count(tokens, place)) is not None:
-            counted_nouns = [noun for noun in _nouns_after(tokens, place) if is_plural(noun) == (count != 1)]
+        if (count := _count(tokens, position)) is not None:
+            counted_nouns = [noun for noun in _nouns_after(tokens, position) if is_plural(noun) == (count != 1)]
             for noun in map(singularise, counted_nouns):
                 if word != "another" or noun in counts:
                     counts.setdefault(noun, []).append(count)
-            beside = {*tokens[max(place - 1, 0) : place], *tokens[place + 1 : place + 2]}
+            beside = {*tokens[max(position - 1, 0) : position], *tokens[position + 1 : position + 2]}
             states = calculates or (count > _MOST_COUNTED and not beside & FACT_WORDS["clock"])
             if word.isdecimal() and (word in digits or (states and not counted_nouns)):
                 bare.add(word)
@@ -213,31 +213,31 @@ def _possible(counts: Sequence[int]) -> frozenset[str]:
     return frozenset(map(str, counts if 0 in counts else (*counts, sum(counts))))
 
 
-def _count(words: Sequence[str], place: int) -> int | None:
-    word = words[place]
-    if word in ("a", "an", "one", "another") or (word == "single" and words[place - 1] not in ("a", "one")):
+def _count(words: Sequence[str], position: int) -> int | None:
+    word = words[position]
+    if word in ("a", "an", "one", "another") or (word == "single" and words[position - 1] not in ("a", "one")):
         return 1
     if word in FACT_WORDS["several"]:
         return 0
     return NUMBERS.index(COUNTED_AS[word]) if word in COUNTED_AS else int(word) if word.isdecimal() else None
 
 
-def _nouns_before(words: Sequence[str], place: int) -> Sequence[str]:
+def _nouns_before(words: Sequence[str], position: int) -> Sequence[str]:
     """What a colour is of that ends a phrase: *a girl in red*."""
-    naming = [may_name(word) and word not in COLOURS for word in words[:place]]
-    last = max((at for at in range(max(place - _WINDOW - 2, 0), place) if naming[at]), default=None)
+    naming = [may_name(word) and word not in COLOURS for word in words[:position]]
+    last = max((at for at in range(max(position - _WINDOW - 2, 0), position) if naming[at]), default=None)
     return [] if last is None else words[last - (last > 0 and naming[last - 1]) : last + 1]
 
 
-def _nouns_after(words: Sequence[str], place: int) -> list[str]:
+def _nouns_after(words: Sequence[str], position: int) -> list[str]:
     """The words of the thing behind an attribute, beyond others of its attributes: *red, white and blue flags*."""
     attributes = COLOURS | _SIZES.keys()
-    while place + 1 < len(words):
-        word, after = words[place + 1], words[place + 2 : place + 3]
+    while position + 1 < len(words):
+        word, after = words[position + 1], words[position + 2 : position + 3]
         if word not in attributes and word not in ("and", "of") and not (word == "," and attributes & set(after)):
             break
-        place += 1
-    return [word for word in naming_words(words, place)[:_WINDOW] if word not in attributes]
+        position += 1
+    return [word for word in naming_words(words, position)[:_WINDOW] if word not in attributes]
 
 
 def _written(text: str) -> frozenset[str]:
@@ -317,8 +317,8 @@ def edited_captions(
                     changed.setdefault(result.original, []).append(result.text)
     nouns = sorted({word for text in texts for word in _TOKEN.findall(text) if _names_thing(word)})
     edited: list[str | None] = []
-    for place, text in enumerate(texts):
-        choices = changed.get(text, []) if place % 2 else []
+    for position, text in enumerate(texts):
+        choices = changed.get(text, []) if position % 2 else []
         matches = [match for match in _TOKEN.finditer(text) if _names_thing(match.group())]
         text_words = set(content_words(words_in_order(text)))
         replacements = [noun for noun in nouns if text_words.isdisjoint(_synonyms(_base(noun)))]
@@ -344,8 +344,8 @@ def near_twins(dataset: Dataset) -> list[tuple[int, int]]:
     alike: dict[tuple[str, ...], list[int]] = {}
     for row, text in enumerate(dataset.texts):
         words = content_words(words_in_order(text))
-        for place in range(len(words) if len(words) > 2 else 0):
-            alike.setdefault((*words[:place], "", *words[place + 1 :]), []).append(row)
+        for position in range(len(words) if len(words) > 2 else 0):
+            alike.setdefault((*words[:position], "", *words[position + 1 :]), []).append(row)
     owner = dataset.caption_image
     pairs = {
         (row, other)

@@ -227,9 +227,9 @@ def _review_table(
             "suggested": suggested, "certain": certain, "reasons": len(facts), "concept_share": shares[row],
         })  # fmt: skip
     rows.sort(key=lambda entry: (not entry["certain"], -entry.pop("reasons", 1)))
-    for place, entry in enumerate(rows, start=1):
+    for rank, entry in enumerate(rows, start=1):
         suggested_row = entry.pop("suggested")
-        entry |= {"place": place, "image": dataset.image_ids[entry["image"]]}
+        entry |= {"place": rank, "image": dataset.image_ids[entry["image"]]}
         if suggested_row is not None:
             entry |= {"suggested_image": dataset.image_ids[suggested_row], "suggested_text": first.get(suggested_row)}
     return pl.DataFrame(rows, schema=dict(REVIEW_COLUMNS))

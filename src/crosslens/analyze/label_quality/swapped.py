@@ -156,9 +156,9 @@ def find_swaps(dataset: Dataset, rankings: Sequence[Ranking], seed: int = 0) -> 
     if (evidence & plain).sum() < _FEWEST_PLAIN:
         p = 1.0
     swaps = []
-    for place, row in enumerate(doubted.tolist()):
+    for position, row in enumerate(doubted.tolist()):
         first = all(top[row, 0] == target[row] for top in lists)
-        sure = bool(evidence[place]), bool(plain[place])
+        sure = bool(evidence[position]), bool(plain[position])
         swaps.append(MovedCaption(row, int(target[row]), int(np.nanmin(ranks[:, row])), first, *sure))
     return MovedCaptions(tuple(swaps), int(is_query.sum()), too_many < CHANCE, min(1.0, 2 * min(p, too_many)))
 
@@ -171,7 +171,7 @@ def _support(dataset: Dataset, words: sparse.csr_array, row: int, captions: IntA
     if support <= _AHEAD or not _is_denied(dataset.texts[row], texts):
         return support if support > _AHEAD else 0.0
     # Where they deny each other as well, one thing is said there in different orders, and it means nothing.
-    among = sum(_is_denied(text, [*texts[:place], *texts[place + 1 :]]) for place, text in enumerate(texts))
+    among = sum(_is_denied(text, [*texts[:position], *texts[position + 1 :]]) for position, text in enumerate(texts))
     return support if 2 * among > len(texts) else 0.0
 
 
@@ -186,7 +186,7 @@ def _overlap(words: sparse.csr_array, row: int, others: IntArray) -> Array:
 def _tf_idf(texts: Sequence[str]) -> sparse.csr_array:
     """Of each text the words that name something, rare ones weighing more, at length 1."""
     words = [sorted(set(content_words(words_in_order(text)))) for text in texts]
-    column = {word: place for place, word in enumerate(sorted({word for text in words for word in text}))}
+    column = {word: position for position, word in enumerate(sorted({word for text in words for word in text}))}
     columns = np.array([column[word] for text in words for word in text], np.int64)
     rows = np.repeat(np.arange(len(texts)), [len(text) for text in words])
     weight = np.log((1 + len(texts)) / np.bincount(columns, minlength=len(column)))[columns]

@@ -39,8 +39,8 @@ _DETERMINERS = frozenset({"a", "an", "the", *SMALL_NUMBERS})
 _LONGEST = 4
 
 
-class Thing(NamedTuple):
-    """The words behind an article, from ``first`` to ``last``, the noun."""
+class WordRange(NamedTuple):
+    """Words from ``first`` to ``last``: those behind an article up to the noun, or an attribute."""
 
     first: int
     last: int
@@ -59,42 +59,44 @@ class Swap(NamedTuple):
 
 def swaps(words: Words) -> list[Swap]:
     """Every text that says something else in the same words."""
-    pairs = [(thing, other, other, _inside(words, thing), sort) for thing, other, sort in _attribute_pairs(words)]
-    for thing, other, relation in _directed_pairs(words):
+    pairs = [(former, latter, latter, _inside(words, former), sort) for former, latter, sort in _attribute_pairs(words)]
+    for former, latter, relation in _directed_pairs(words):
         opposite = OPPOSITE_POSITIONS.get(words.written(*relation).lower())
-        pairs.append((thing, other, *((relation, opposite) if opposite else (other, _inside(words, thing))), "sides"))
+        pairs.append(
+            (former, latter, *((relation, opposite) if opposite else (latter, _inside(words, former))), "sides")
+        )
     return [
-        Swap(_exchanged(words, thing, other), sort, words.with_other(*changed, text))
-        for thing, other, changed, text, sort in pairs
-        if _articles_fit(words, thing, other)
+        Swap(_exchanged(words, former, latter), sort, words.with_other(*changed, text))
+        for former, latter, changed, text, sort in pairs
+        if _articles_fit(words, former, latter)
     ]
 
 
-def _exchanged(words: Words, thing: Thing, other: Thing) -> str:
-    start, end, start_other, end_other = (*_span(words, thing), *_span(words, other))
-    text, first, second = words.text, _inside(words, thing), words.written(*other)
-    if first != words.written(*thing):
+def _exchanged(words: Words, former: WordRange, latter: WordRange) -> str:
+    start, end, start_other, end_other = (*_span(words, former), *_span(words, latter))
+    text, first, second = words.text, _inside(words, former), words.written(*latter)
+    if first != words.written(*former):
         second = second[:1].upper() + second[1:]
     return text[:start] + second + text[end:start_other] + first + text[end_other:]
 
 
-def _inside(words: Words, thing: Thing) -> str:
-    """A thing as it is written inside a text: the capital stays at the beginning."""
-    written = words.written(*thing)
-    return written if _span(words, thing)[0] else written[:1].lower() + written[1:]
+def _inside(words: Words, part: WordRange) -> str:
+    """Words as they are written inside a text: the capital stays at the beginning."""
+    written = words.written(*part)
+    return written if _span(words, part)[0] else written[:1].lower() + written[1:]
 
 
-def _articles_fit(words: Words, thing: Thing, other: Thing) -> bool:
+def _articles_fit(words: Words, former: WordRange, latter: WordRange) -> bool:
     """Whether *a* and *an* are right in the other order, too: changed ones would tell a bag of words."""
-    pairs = ((thing, other), (other, thing))
+    pairs = ((former, latter), (latter, former))
     return all(words[at.first - 1] != ("a" if takes_an(words[new.first]) else "an") for at, new in pairs)
 
 
-def _span(words: Words, thing: Thing) -> tuple[int, int]:
-    return words.spans[thing.first][0], words.spans[thing.last][1]
+def _span(words: Words, part: WordRange) -> tuple[int, int]:
+    return words.spans[part.first][0], words.spans[part.last][1]
 
 
-def _attribute_pairs(words: Words) -> Iterator[tuple[Thing, Thing, str]]:
+def _attribute_pairs(words: Words) -> Iterator[tuple[WordRange, WordRange, str]]:
     """Colours, and numbers, that two different nouns have, and which of them."""
     for attribute in ("colour", "count"):
         facts = (fact for fact in FACT_READERS[attribute](words) if not words[fact.first].isdecimal())
@@ -102,7 +104,7 @@ def _attribute_pairs(words: Words) -> Iterator[tuple[Thing, Thing, str]]:
             nouns = {_noun_behind(words, fact.first) for fact in (former, latter)}
             listed = "or" in words.lower[former.first : latter.first]
             if former.value != latter.value and len(nouns - {""}) == 2 and not listed:
-                yield Thing(former.first, former.last), Thing(latter.first, latter.last), attribute
+                yield WordRange(former.first, former.last), WordRange(latter.first, latter.last), attribute
 
 
 def _alone(words: Words, at: int) -> bool:
@@ -124,16 +126,16 @@ def _is_verb_form(word: str) -> bool:
     return word.endswith("s") and not word.endswith("ss") and load_wordnet().morphy(word, "v") is not None
 
 
-def _directed_pairs(words: Words) -> Iterator[tuple[Thing, Thing, Thing]]:
+def _directed_pairs(words: Words) -> Iterator[tuple[WordRange, WordRange, WordRange]]:
     """Two things, and the words that say how the first is to the second: of *to the left of*, *left*."""
     at = 0
     while at < len(words):
         length = _relation(words, at)
-        before, behind = (_thing_before(words, at), _thing_behind(words, at + length)) if length else (None, None)
-        nouns = [words[thing.last] for thing in (before, behind) if thing]
+        before, behind = (_phrase_before(words, at), _phrase_behind(words, at + length)) if length else (None, None)
+        nouns = [words[phrase.last] for phrase in (before, behind) if phrase]
         if before and behind and nouns[0] != nouns[1] and is_plural(nouns[0]) == is_plural(nouns[1]):
-            side = next((place for place in range(at, at + length) if words[place] in ("left", "right")), None)
-            yield before, behind, Thing(at, at + length - 1) if side is None else Thing(side, side)
+            side = next((position for position in range(at, at + length) if words[position] in ("left", "right")), None)
+            yield before, behind, WordRange(at, at + length - 1) if side is None else WordRange(side, side)
         at += max(length, 1)
 
 
@@ -143,7 +145,7 @@ def _relation(words: Words, at: int) -> int:
     return next((len(form) for form in _DIRECTED if words.lower[at : at + len(form)] == form), 0)
 
 
-def _thing_behind(words: Words, at: int) -> Thing | None:
+def _phrase_behind(words: Words, at: int) -> WordRange | None:
     """A thing with its article or number, right behind a relation."""
     if words[at] not in _DETERMINERS:
         return None
@@ -154,10 +156,10 @@ def _thing_behind(words: Words, at: int) -> Thing | None:
         if last - at > 1 and _is_verb_form(words[last]) and is_noun(words[last - 1]):
             last -= 1
             break
-    return _thing(words, at + 1, last)
+    return _noun_phrase(words, at + 1, last)
 
 
-def _thing_before(words: Words, at: int) -> Thing | None:
+def _phrase_before(words: Words, at: int) -> WordRange | None:
     """The thing of which a relation is said: with its verb, if any, between it and the relation."""
     start = at - 1
     while start >= 0 and at - start <= _LONGEST + 3 and words[start] not in _DETERMINERS:
@@ -174,11 +176,11 @@ def _thing_before(words: Words, at: int) -> Thing | None:
         if last > start and verb and is_noun(words[last]):
             break
         last += 1
-    return _thing(words, start + 1, last)
+    return _noun_phrase(words, start + 1, last)
 
 
-def _thing(words: Words, first: int, last: int) -> Thing | None:
+def _noun_phrase(words: Words, first: int, last: int) -> WordRange | None:
     if not 0 <= last - first < _LONGEST or not is_noun(words[last]):
         return None
     ends = words[last + 1] not in ("and", "'", "of", "or", "-", "'s")
-    return Thing(first, last) if ends and not {words[first], words[last]} & FACT_WORDS["no_thing"] else None
+    return WordRange(first, last) if ends and not {words[first], words[last]} & FACT_WORDS["no_thing"] else None

@@ -87,8 +87,8 @@ def visited(subject: Subject, seed: int, most: int) -> list[int]:
     order = stream.permutation(len(subject.owner))
     turn: Counter[int] = Counter()
     turns = np.empty(len(order), np.int64)
-    for place, row in enumerate(order):
-        turns[place] = turn[int(subject.owner[row])]
+    for position, row in enumerate(order):
+        turns[position] = turn[int(subject.owner[row])]
         turn[int(subject.owner[row])] += 1
     return [int(row) for row in order[np.argsort(turns, kind="stable")][:most]]
 

@@ -175,8 +175,8 @@ _MOST_CARDS = 2
 
 def _address(result: Probe) -> str:
     """Where a page lists the captions of which it is not noticed; empty where there are none."""
-    place = "-".join(filter(None, (result.name, result.sort and "between")))
-    return f"#unnoticed-{place.replace(' ', '-')}" if result.unnoticed else ""
+    group = "-".join(filter(None, (result.name, result.sort and "between")))
+    return f"#unnoticed-{group.replace(' ', '-')}" if result.unnoticed else ""
 
 
 def _bar(result: Probe) -> PairedBar:

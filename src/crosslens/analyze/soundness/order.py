@@ -243,26 +243,26 @@ def _exchanged(subject: Subject, direction: Firsts | None) -> _Shift:
     if not _FEWEST_ROWS <= len(lost) <= _MOST_EXCHANGED * len(ids):
         return _Shift()
     rows = np.flatnonzero(asking & is_lost[images])
-    place = np.full(len(ids) + 1, -1)
-    place[lost] = np.arange(len(lost))
+    position = np.full(len(ids) + 1, -1)
+    position[lost] = np.arange(len(lost))
     of_items = np.array([subject.dataset.image_rows.get(item, -1) for item in ranking.item_ids])
     top = ranking.top_items[rows, :_FAR]
-    retrieved = place[np.where(top < 0, -1, of_items[top])]
+    retrieved = position[np.where(top < 0, -1, of_items[top])]
     votes = np.zeros((len(lost), len(lost)))
     asked, ranks = np.nonzero(retrieved >= 0)
-    np.add.at(votes, (place[images[rows]][asked], retrieved[asked, ranks]), 1 / (1 + ranks))
+    np.add.at(votes, (position[images[rows]][asked], retrieved[asked, ranks]), 1 / (1 + ranks))
     names = np.where(votes.max(axis=1) > 0, votes.argmax(axis=1), -1)
-    named = np.unique(names[names >= 0])
-    if len(named) <= _NEARLY_ALL * len(lost):
+    claimed = np.unique(names[names >= 0])
+    if len(claimed) <= _NEARLY_ALL * len(lost):
         return _Shift()
-    p = _so_many_different(len(named), len(lost))
+    p = _so_many_different(len(claimed), len(lost))
     # An image that none of the others names may be one that the model cannot place.
-    exchanged = rows[np.isin(images[rows], lost[named])]
-    away = direction.retrieved[exchanged] == lost[names[place[images[exchanged]]]]
+    exchanged = rows[np.isin(images[rows], lost[claimed])]
+    away = direction.retrieved[exchanged] == lost[names[position[images[exchanged]]]]
     share, most = (float(len(part) / asking.sum()) for part in (exchanged, rows))
-    first = ", ".join(ids[row] for row in lost[named[:3]])
+    first = ", ".join(ids[row] for row in lost[claimed[:3]])
     return _Shift(
-        p, f"in the rows of {len(named):,} images ({first}, …)", "in another of these rows",
+        p, f"in the rows of {len(claimed):,} images ({first}, …)", "in another of these rows",
         f"is first for {Figure.share(float(away.mean()))}, what belongs there for "
         f"{Figure.share(float(direction.right[exchanged].mean()))}", (share, share, most),
         [ranking.query_ids[row] for row in exchanged],

@@ -25,7 +25,7 @@ from crosslens.storage import (
     offline as offline_scope,
     read_json_file,
     remove_abandoned,
-    unsealed,
+    without_hashes,
     write_header,
 )
 
@@ -157,7 +157,7 @@ class Recorded:
         file = self.folder / _HEADER
         if file.exists():
             try:
-                stored, _ = unsealed(read_json_file(file), file)
+                stored, _ = without_hashes(read_json_file(file), file)
                 header = {name: stored[name] for name in ("name", "revision", "sees_pictures")}
             except (InputError, LookupError, TypeError, AttributeError):
                 raise InputError("not the header of recorded answers", file=file, fix="remove the folder") from None
@@ -217,7 +217,7 @@ def _read(file: Path) -> tuple[str, ...]:
     except InputError:
         content = None
     try:
-        answer, _ = unsealed(content, file)
+        answer, _ = without_hashes(content, file)
         texts = answer["texts"]
         if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
             raise TypeError

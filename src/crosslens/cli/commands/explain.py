@@ -47,7 +47,7 @@ class FailureOptions(Options):
     "crosslens explain runs/tiny --query 102",
     "crosslens explain runs/tiny --query 102 --query 702 --write why.html",
     "crosslens explain runs/tiny",
-    "crosslens explain runs/tiny -o why/ --write atlas.html --depth 6",
+    "crosslens explain runs/tiny -o why/ --write failures.html --depth 6",
     "crosslens explain runs/tiny --compare runs/clip",
     "crosslens explain runs/tiny runs/clip runs/siglip --write table.tex",
     "crosslens explain runs/clip --dataset coco --query 91654 --json \\",

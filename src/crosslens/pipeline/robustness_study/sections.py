@@ -171,8 +171,8 @@ def _bar(perturbation: str, rows: list[Values], ranking: Ranking) -> PairedBar:
 
     def card(row: Values) -> QueryCard:
         first, relevant = pictures(row)
-        place = "not in the list" if row["rank_after"] is None else f"rank {row['rank_after']:,.0f}"
-        sides = (PictureCard("first", (), first, "wrong"), PictureCard(place, (), relevant, "right"))
+        rank_words = "not in the list" if row["rank_after"] is None else f"rank {row['rank_after']:,.0f}"
+        sides = (PictureCard("first", (), first, "wrong"), PictureCard(rank_words, (), relevant, "right"))
         name, facts = f"{row['query']} {perturbation}", (f"caption {row['query']}",)
         return QueryCard(name, row["text"], sides, (f"As written it finds it: “{row['original']}”",), facts)
 
@@ -376,13 +376,13 @@ def _captions(study: StudyTables) -> Shown:
     )
 
     def rank(row: Values, when: str) -> str:
-        place = row[f"rank_{when}"]
-        return "beyond the list" if place is None else f"{place:,.0f}"
+        position = row[f"rank_{when}"]
+        return "beyond the list" if position is None else f"{position:,.0f}"
 
     parts = []
     for model, rows in _by_model(study, worst.to_dicts()):
         cards = []
-        for place, variants in groupby(rows, key=lambda row: row["place"]):
+        for order, variants in groupby(rows, key=lambda row: row["place"]):
             several = list(variants)
             first = several[0]
             lines = [first["original"]] if first["original"] else []
@@ -390,7 +390,7 @@ def _captions(study: StudyTables) -> Shown:
                 line = f"{phrase_of(row['perturbation'])}: rank {rank(row, 'before')} → {rank(row, 'after')}"
                 lines.append(f"{line}: {row['text']}" if row["text"] and row["text"] != row["original"] else line)
             before = f"rank {rank(first, 'before')}, mean drop {first['mean_drop']:.2f} of 3"
-            cards.append(PictureCard(f"{place}. {first['query']}: {before}", tuple(lines)))
+            cards.append(PictureCard(f"{order}. {first['query']}: {before}", tuple(lines)))
         parts.append(Cards(model, tuple(cards)))
     queries = "images" if study.direction == "i2t" else "captions"
     note = "Mean drop: of Hit@1 + Hit@5 + Hit@10, over all perturbations."

@@ -170,7 +170,7 @@ def _leader(context: ReportContext, dataset: str, metric: str) -> str:
 def _grid(context: ReportContext, metric: str) -> str:
     """Which model leads on each dataset, and where that was shown."""
     datasets = context.inputs.by_dataset()
-    leads, shown = {}, []
+    leads, decided = {}, []
     for dataset, runs in datasets.items():
         means = {name: _sign(metric) * run[metric].mean for name, run in runs.items() if metric in run}
         best = max(means, key=means.__getitem__, default="")
@@ -180,7 +180,7 @@ def _grid(context: ReportContext, metric: str) -> str:
             finding.kind == "better" and finding.certainty != "open" and dataset in (finding.dataset, *finding.also)
             for finding in context.findings
         ):
-            shown.append(dataset)
+            decided.append(dataset)
     share, asks = unit_of(metric) == "share", _FINDS.get(split_name(metric)[0], ("", "query"))[1]
     figures = [
         (dataset, model, of_100(values) if share else metric_figure(metric, values.mean).number)
@@ -194,11 +194,11 @@ def _grid(context: ReportContext, metric: str) -> str:
     said = [f"{model} {place}" for (_, model, _), place in zip(figures, where, strict=True)]
     if len({model for _, model, _ in figures}) == 1:
         text = f"{figures[0][1]} finds the most{of} {join_words(where)}"
-    elif len({model for dataset, model, _ in figures if dataset in shown}) > 1:
+    elif len({model for dataset, model, _ in figures if dataset in decided}) > 1:
         text = f"Which model finds the most{of} depends on the dataset: {join_words(said)}"
     else:
         text = f"The most{of} are found by {join_words(said)}"
-    lead = f"on {join_words(shown)}" if shown else "on none of them"
+    lead = f"on {join_words(decided)}" if decided else "on none of them"
     return f"{text}. It is shown to be better than the next {lead}."
 
 
@@ -244,13 +244,13 @@ def strip(context: ReportContext) -> Intervals | None:
                 test = gallery_change(context, name)
                 change = _POINTS.of_row(vars(test), "difference")
                 tone = "bad" if test.high < 0 else ""
-            about = f"{context.gallery(name):,} {_FINDS.get(split_name(metric)[0], ('', 'item'))[0].split()[-1]}s"
-            label, about = (context.model(name), dataset_name(runs[name])) if context.shape == "grid" else (
-                context.short(name), about if context.shape == "galleries" else ""
+            detail = f"{context.gallery(name):,} {_FINDS.get(split_name(metric)[0], ('', 'item'))[0].split()[-1]}s"
+            label, detail = (context.model(name), dataset_name(runs[name])) if context.shape == "grid" else (
+                context.short(name), detail if context.shape == "galleries" else ""
             )  # fmt: skip
             leads = name == names[0] if context.shape == "galleries" else values.mean == best[dataset_name(runs[name])]
             toned: Tone = "good" if leads and share else "bad" if tone else ""
-            rows.append(Interval(_figure(metric, values), label, about, change, toned, page.address(name, values)))
+            rows.append(Interval(_figure(metric, values), label, detail, change, toned, page.address(name, values)))
     asks = _FINDS.get(split_name(metric)[0], ("", "query"))[1]
     counts = {values.n for values in shared.values()} or {run[metric].n for run in runs.values() if metric in run}
     over = f" over {'the same ' if shared else ''}{format_count(counts.pop(), asks)}" if len(counts) == 1 else ""

@@ -59,9 +59,11 @@ class ReportContext:
     @cached_property
     def direction(self) -> str:
         """The direction that the report looks at in detail: captions as queries, where there are any."""
-        named = {split_name(name)[0] for run in self.inputs.runs.values() for name in run}
+        directions = {split_name(name)[0] for run in self.inputs.runs.values() for name in run}
         return next(
-            name for name in (TEXT_TO_IMAGE, "t2t", IMAGE_TO_TEXT, *sorted(named)) if name in named or not named
+            name
+            for name in (TEXT_TO_IMAGE, "t2t", IMAGE_TO_TEXT, *sorted(directions))
+            if name in directions or not directions
         )
 
     @cached_property
@@ -163,8 +165,8 @@ class ReportContext:
             run = self.inputs.runs[name]
             dataset = self.inputs.dataset_of(run)
             try:
-                known = dataset is not None and ranking_of(run, self.direction).depth > 0
-                self._outcomes[name] = query_outcomes(run, dataset, self.direction) if known and dataset else None
+                has_lists = dataset is not None and ranking_of(run, self.direction).depth > 0
+                self._outcomes[name] = query_outcomes(run, dataset, self.direction) if has_lists and dataset else None
             except CrosslensError as error:
                 self.notes.append(f"{name}: {error.problem}.")
                 self._outcomes[name] = None
@@ -214,11 +216,11 @@ class ReportContext:
             metrics = [name for name in map(self.headline, runs.values()) if name is not None]
             if len(runs) > 1 and metrics:
                 # Under which protocol they are does not keep runs from being compared.
-                named = [
+                renamed = [
                     replace(run, name=name, provenance={**run.provenance, "protocol": {}}) for name, run in runs.items()
                 ]
                 try:
-                    compared[dataset] = compare(*named, metrics=metrics[:1], all_pairs=True)
+                    compared[dataset] = compare(*renamed, metrics=metrics[:1], all_pairs=True)
                 except CrosslensError as error:
                     self.notes.append(f"The runs are not compared: {error.problem}.")
         return compared

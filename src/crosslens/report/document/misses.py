@@ -82,7 +82,7 @@ class RunMisses:
         relatives = RelatedPictures(self.dataset)
         groups = self.groups
         ordered = self.table.sort(_LEAD.fill_null(0.0), "query", descending=[True, False])
-        found = []
+        misses = []
         for row in ordered.to_dicts():
             pair = (row["query"], row["item"]) if self.by_images else (row["retrieved"], row["query"])
             doubt = _SAME_CAPTION if row["query"] in suspect else _UNANNOTATED if pair in fitting else ""
@@ -90,8 +90,8 @@ class RunMisses:
             values = {name: of_query.get(row["query"]) for name, of_query in groups.items()}
             values[_WRONG] = fact or causes.get(row["query"])
             first = first or self._by_group(row["ground_truth"], row["retrieved"])
-            found.append(Miss(row, first, reason, values, doubt))
-        return tuple(found)
+            misses.append(Miss(row, first, reason, values, doubt))
+        return tuple(misses)
 
     @cached_property
     def groups(self) -> dict[str, dict[str, str]]:

@@ -105,7 +105,7 @@ def _html(context: ReportContext, first: Section, below: Sequence[Section], draw
     models = ", ".join(dict.fromkeys(map(context.model, context.ordered)))
     asked = max((run[metric].n for run in runs.values() if (metric := context.headline(run))), default=0)
     facts = [inputs.title, models if models not in inputs.title else "", format_count(asked, "query") if asked else ""]
-    about = " · ".join(filter(None, (*facts, inputs.date)))
+    subtitle = " · ".join(filter(None, (*facts, inputs.date)))
     heading = f"<h1>{escape(first.title)}</h1>"
     opening, *others = first.parts
     if isinstance(opening, Beside):  # the sentence stands above its figures, the example beside both
@@ -119,7 +119,7 @@ def _html(context: ReportContext, first: Section, below: Sequence[Section], draw
         (
             '<a class="skip" href="#content">Skip to the content</a>',
             store,
-            f'<header class="top"><p class="about">{escape(about)}</p>'
+            f'<header class="top"><p class="about">{escape(subtitle)}</p>'
             '<button class="theme" id="theme" type="button" hidden>Dark colours</button></header>',
             f'<div id="content" tabindex="-1"><div id="answer">{top}</div>',
             *(section_html(section, drawn) for section in below),

@@ -69,7 +69,7 @@ def _figure_of(values: MetricValues | None, metric: str) -> Figure:
 def _stored(context: ReportContext, stage: str) -> list[Part]:
     """What a stage stored of how its results are shown; of several runs or datasets, their tables under their names."""
     results = [result for result in context.inputs.stage(stage) if result.sections]
-    shown: list[Part] = []
+    parts_shown: list[Part] = []
     for result in results:
         parts: list[Part] = []
         for section in result.sections:
@@ -78,8 +78,8 @@ def _stored(context: ReportContext, stage: str) -> list[Part]:
             kept = [part for part in kept if stage not in context.placed or not has_bars(part)]
             parts += [*heading, *(replace(part, pictures={}) if isinstance(part, Cards) else part for part in kept)]
         whose = context.short(result.model) if result.model in context.inputs.runs else result.dataset
-        shown += [Folded(whose, tuple(parts))] if len(results) > 1 else parts
-    return shown
+        parts_shown += [Folded(whose, tuple(parts))] if len(results) > 1 else parts
+    return parts_shown
 
 
 def _beside(context: ReportContext, stage: str) -> list[Part]:
@@ -396,12 +396,12 @@ def _gallery(context: ReportContext, runs: Mapping[str, Run]) -> Iterator[Part]:
         title = f"Hit@1 against the size of the gallery, {context.direction}"
         charts += [replace(chart, title=title) for chart in next(curves.sections()).charts if len(curves.sizes) > 1]
     if charts:
-        about = (
+        explanation = (
             "If the gallery held only some of the items, drawn at random with the relevant ones kept: the mean over "
             "all such draws. Figures on galleries of different size cannot be compared; these curves can."
         )
         summary = "Hit@k against k and against the size of the gallery"
-        yield Folded("How deep, and among how many", (Row(tuple(charts)), Text.of(about, note=True)), summary)
+        yield Folded("How deep, and among how many", (Row(tuple(charts)), Text.of(explanation, note=True)), summary)
 
 
 def hit_rate(ranks: Sequence[int] | Array, k: int) -> float:

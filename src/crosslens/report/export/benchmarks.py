@@ -134,11 +134,11 @@ def read_results(*paths: str | Path) -> list[Run]:
                 fix="name the folder of one model and revision, in which mteb wrote its tasks",
             )
         for model, dataset, figures in read:
-            known = runs.get((model, dataset), Run(model, {}, provenance={"dataset": {"name": dataset}}))
+            run = runs.get((model, dataset), Run(model, {}, provenance={"dataset": {"name": dataset}}))
             for name, figure in figures.items():
-                if name in known.values and known[name].mean != figure:
+                if name in run.values and run[name].mean != figure:
                     raise InputError(
-                        f"{name} of {model} on {dataset} is {figure:g} here, and {known[name].mean:g} in another file",
+                        f"{name} of {model} on {dataset} is {figure:g} here, and {run[name].mean:g} in another file",
                         file=path,
                         expected="one result per model, dataset and metric",
                         fix="leave one of the files out",
@@ -147,9 +147,9 @@ def read_results(*paths: str | Path) -> list[Run]:
                 name: MetricValues(name, (), np.empty(0), np.empty(0, np.int64), mean, nan, nan, facts=facts_of(name))
                 for name, mean in figures.items()
             }
-            sources = [*dict.fromkeys([*known.published, str(path)])]
+            sources = [*dict.fromkeys([*run.published, str(path)])]
             runs[model, dataset] = replace(
-                known, values={**known.values, **values}, provenance={**known.provenance, "published": sources}
+                run, values={**run.values, **values}, provenance={**run.provenance, "published": sources}
             )
     return list(runs.values())
 
@@ -186,11 +186,11 @@ def _of_mteb(file: Path, content: Mapping[str, Any], whole_folder: bool) -> Iter
         )
     # The model's name from the file beside it, else from mteb's folders, model/revision/task.json.
     meta = file.with_name(_MTEB_MODEL)
-    about = read_json(meta) if meta.is_file() else None
+    model_meta = read_json(meta) if meta.is_file() else None
     folders = [file.absolute().parent.parent.name, file.absolute().parent.name]
     model = next((name.replace("__", "/", 1) for name in folders if "__" in name), folders[-1])
-    if isinstance(about, dict) and isinstance(about.get("name"), str):
-        model = about["name"]
+    if isinstance(model_meta, dict) and isinstance(model_meta.get("name"), str):
+        model = model_meta["name"]
     elif file.stem != task[0]:  # named by a person, or by an export
         model = re.sub(r"([.-](i2t|t2i|t2t))?(\.mteb)?\.json$", "", file.name)
     families = {name: family for family, names in _MTEB_NAMES.items() for name in names}

@@ -193,8 +193,8 @@ def _heat(chart: Heat) -> ChartDrawing:
         chart.title, alt, labels + cell * len(chart.columns) + beyond, head + high * len(chart.rows) + 6
     )
     drawing.natural = True
-    known = [figure.value for row in chart.cells for figure in row if figure.value is not None and figure.known]
-    largest = max(map(abs, known), default=0.0)
+    values = [figure.value for row in chart.cells for figure in row if figure.value is not None and figure.known]
+    largest = max(map(abs, values), default=0.0)
     for index, name in enumerate(chart.columns):
         x, y = labels + cell * (index + 0.5), head - 8
         drawing.add(f'<g transform="rotate(-35 {x:.1f} {y:.1f})">')
@@ -244,8 +244,8 @@ def _panels(
 ) -> ChartDrawing:
     """Rows of dots with their intervals, a panel per column, all on one scale."""
     cells = [cell for _, _, row_cells in rows for cell in row_cells if cell is not None]
-    known = [Figure(value) for value in references if value is not None]
-    marks = ticks(*(limits or range_of([*(cell.figure for cell in cells), *known])))
+    reference_figures = [Figure(value) for value in references if value is not None]
+    marks = ticks(*(limits or range_of([*(cell.figure for cell in cells), *reference_figures])))
     labels, number, high = 14 + max(60.0, widest([name for _, name, _ in rows], 190.0)), 110.0, 20.0
     panel = wide + (number if len(columns) == 1 else 26.0)
     head, groups = (22.0 if any(columns) else 6.0), len({group for group, _, _ in rows if group})
@@ -313,8 +313,8 @@ def _paired_bars(chart: PairedBars) -> ChartDrawing:
                 low, end = (labels + wide * edge for edge in (row.figure.low, row.figure.high))
                 drawing.rectangle(low, y + high - 4, end - low, 4, "span")
     if chart.chance is not None:
-        place = labels + wide * chart.chance
-        drawing.line(place, top - 3, place, drawing.height - 6, "reference")
+        x_chance = labels + wide * chart.chance
+        drawing.line(x_chance, top - 3, x_chance, drawing.height - 6, "reference")
     return drawing
 
 

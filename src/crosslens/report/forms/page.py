@@ -110,8 +110,8 @@ def section_html(section: Section, drawn: Drawn | None = None, target: str = "")
     if section.certainty:
         head = f'<div class="claim">{head}{certainty_html(section.certainty, section.reason)}</div>'
     target = target or section.target
-    place = f' id="{escape(target)}"' if target else ""
-    return f"<section{place}>{head}{''.join(part_html(part, drawn) for part in section.parts)}</section>"
+    anchor = f' id="{escape(target)}"' if target else ""
+    return f"<section{anchor}>{head}{''.join(part_html(part, drawn) for part in section.parts)}</section>"
 
 
 def part_html(part: Part, drawn: Drawn | None = None) -> str:
@@ -166,11 +166,11 @@ def _with_pictures(part: Cards | Composed, drawn: Drawn) -> str:
         inside = "".join(part_html(inner, drawn) for inner in part.parts)
         subtitle = f" <small>{escape(part.about)}</small>" if part.about else ""
         kind = "fold paper" if part.paper else "fold"
-        place = f' id="{escape(part.target)}"' if part.target else ""
+        anchor = f' id="{escape(part.target)}"' if part.target else ""
         is_open = " open" if part.open else ""
         return (
             f'<details class="{kind}"{is_open}><summary>{escape(part.title)}{subtitle}</summary>'
-            f"<div{place}>{inside}</div></details>"
+            f"<div{anchor}>{inside}</div></details>"
         )
     if isinstance(part, Composed):
         return "".join(part_html(inner, drawn) for inner in part.plain)

@@ -89,9 +89,9 @@ def shared_pictures(files: Mapping[str, bool], budget: int) -> tuple[dict[str, E
     """
     embedded: dict[str, EmbeddedImage] = {}
     for large in (True, False):
-        chosen = {file: file for file, is_large in files.items() if is_large == large}
+        of_size = {file: file for file, is_large in files.items() if is_large == large}
         share = budget // 4 if large else budget - sum(len(picture.address) for picture in embedded.values())
-        embedded |= embed_thumbnails(chosen, share, keep_all=False)
+        embedded |= embed_thumbnails(of_size, share, keep_all=False)
     symbols = "".join(
         f'<symbol id="p{number}" viewBox="0 0 {picture.width:g} {picture.height:g}">'
         f'<image href="{picture.address}" width="{picture.width:g}" height="{picture.height:g}"/></symbol>\n'

@@ -116,8 +116,8 @@ def _images(card: Mapping[str, Any]) -> str:
         return "Images are read as pictures."
     if features.get("layout") == "embeddings":
         return "Images are read as pictures, through the encoder that made the features."
-    place = " The folder it was trained from is found by itself while both stay where they are." if features else ""
-    return "Images are looked up by their ids in a folder of features: `path:FOLDER?features=FEATURES`." + place
+    hint = " The folder it was trained from is found by itself while both stay where they are." if features else ""
+    return "Images are looked up by their ids in a folder of features: `path:FOLDER?features=FEATURES`." + hint
 
 
 def _table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

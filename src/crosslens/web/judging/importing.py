@@ -388,11 +388,11 @@ def import_answers(database: Database, project: int, rows: Sequence[AnswerRow], 
         numbers |= dict(zip(fresh, add_items(session, stored, list(fresh.values())), strict=True))
         accounts: dict[tuple[str, str], int] = {}
         new_judgements = 0
-        for place, row in enumerate(rows, start=1):
+        for number, row in enumerate(rows, start=1):
             try:
                 answer = check_answer(form, row.answer)
             except CrosslensError as error:
-                raise InputError(error.problem, row=place, fix="import into a project with the same labels") from error
+                raise InputError(error.problem, row=number, fix="import into a project with the same labels") from error
             if row.source == ADJUDICATED:
                 who = _account(session, accounts, _IMPORT, MODEL)
                 item = numbers[row.item]
@@ -418,13 +418,13 @@ def _items_of_answers(rows: Sequence[AnswerRow], dataset: Dataset) -> dict[str, 
     """The items of an export by their names, in the order of these: numbers as numbers."""
     served = shown_as(dataset)
     new: dict[str, NewItem] = {}
-    for place, row in enumerate(rows, start=1):
+    for number, row in enumerate(rows, start=1):
         if row.source not in (PERSON, MODEL, ADJUDICATED):
-            raise InputError(f"unknown source {row.source!r}", row=place, expected="person, model or adjudicated")
+            raise InputError(f"unknown source {row.source!r}", row=number, expected="person, model or adjudicated")
         if row.image is not None and row.image not in dataset.image_rows:
             raise InputError(
                 f"image {row.image!r} is not in the dataset {dataset.name}",
-                row=place,
+                row=number,
                 fix=f"check {argument('dataset')}",
             )
         pictures = () if row.image is None else (ShownPicture(served, row.image),)
@@ -433,7 +433,7 @@ def _items_of_answers(rows: Sequence[AnswerRow], dataset: Dataset) -> dict[str, 
         content = ItemContent(pictures, texts, facts | {EXPORTED_AS: row.item})
         item = NewItem(content, row.kind, {"labels": list(row.expected)} if row.expected else None)
         if new.setdefault(row.item, item) != item:
-            raise InputError(f"item {row.item!r} shows something else than in a row before", row=place)
+            raise InputError(f"item {row.item!r} shows something else than in a row before", row=number)
     return dict(
         sorted(new.items(), key=lambda entry: (len(entry[0]), entry[0]) if entry[0].isdigit() else (10**6, entry[0]))
     )

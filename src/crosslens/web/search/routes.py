@@ -171,13 +171,13 @@ class SearchService:
             return whole, gallery.embeddings.ids, hits[:depth], effects, ticks
 
         whole, ids, ranked, effects, ticks = worker.call(rank)
-        hits, kind, place = [], among.removesuffix("s"), quote(dataset, safe="")
+        hits, kind, dataset_path = [], among.removesuffix("s"), quote(dataset, safe="")
         for hit in ranked:
             image, caption = ids[hit.row], None
             if among == "captions":
                 image, caption = whole.image_ids[whole.caption_image[hit.row]], whole.texts[hit.row]
-            thumbnail = f"/pictures/{place}/{quote(image)}?size=320"
-            page = address(f"/datasets/{place}/image", {"id": image})
+            thumbnail = f"/pictures/{dataset_path}/{quote(image)}?size=320"
+            page = address(f"/datasets/{dataset_path}/image", {"id": image})
             hits.append(HitAnswer(hit.rank, ids[hit.row], kind, hit.score, caption, image, thumbnail, page))
         steps = dict(zip(("encode", "rank", "words"), pairwise(ticks), strict=True))
         steps["total"] = started, time.perf_counter()
