@@ -259,7 +259,7 @@ NAMES = {
     "IMP Table 3": ("i2t/Hit@1", "i2t/MedR[all]", "i2t/mAP@R", "t2i/AP"),
     "IMP Table 4": ("Hit@5", "MedR[all]", "denominator"),
     "IMP Table 7": ("i2t/Hit@1", "i2t/MedR[all]", "i2t/mAP@R", "t2i/AP"),
-    "IMP Table 11": ("distributions", "clip", "vqa", "hard"),
+    "IMP Table 11": ("distributions", "vit-b-32", "vqa", "hard"),
     "IMP Figure 3": ("image_similarity", "curves"),
     "IMP Figure 6": ("stability", "left_out", "levels"),
     "IMP Figure 9": ("disagreements", "convnext", "eva02"),
