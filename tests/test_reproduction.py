@@ -15,6 +15,7 @@ import polars as pl
 import pytest
 
 from crosslens.core import CrosslensError
+from crosslens.train import load_training_recipe, recipe_names
 from tests.test_docs import fault
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -109,6 +110,43 @@ def test_rows_are_numbered_without_gaps(reproduction: ModuleType) -> None:
         tables, figures = counts[paper.name]
         expected = [f"Table {n + 1}" for n in range(tables)] + [f"Figure {n + 1}" for n in range(figures)]
         assert [row.item for row in paper.rows] == expected
+
+
+NUMBER = re.compile(r"\d+(?:\.\d+)?")
+FAR = {"BRIT Figure 1": {13}, "EXPL Figure 9": {8.47}, "EXPL Figure 10": {82.52, 14.56, 2.91}, "IMP Figure 23": {30}}
+"""What the texts say, but not near the captions of these figures: in words, in another section."""
+
+
+def numbers_near(text: str, item: str) -> set[float]:
+    """All numbers within some thousand characters of where a paper's text names a table or a figure."""
+    text = text.replace(",", "")
+    places = [match.start() for match in re.finditer(item.replace(" ", r"\s*\(?") + r"\b", text)]
+    return {float(word) for at in places for word in NUMBER.findall(text[max(0, at - 4500) : at + 4500])}
+
+
+def test_printed_figures_are_those_of_the_papers(reproduction: ModuleType, shared_data: Path) -> None:
+    """On the page, and beside the recipes: every number stands near the table or figure that it is said to be of."""
+    folder = shared_data.parent / "papers"
+    if not folder.is_dir():
+        pytest.skip("the papers' texts are not here")
+    texts = {paper.name: (folder / paper.text).read_text("utf-8") for paper in reproduction.papers()}
+    printed = [
+        (row.key, float(word))
+        for paper in reproduction.papers()
+        for row in paper.rows
+        for word in NUMBER.findall(row.printed.replace(",", ""))
+    ]
+    assert len(printed) > 200
+    for name in recipe_names():
+        for published in load_training_recipe(name).published:
+            printed += [(published.table.split(",")[0], figure) for figure in published.figures.values()]
+    assert len(printed) > 450
+    wrong = [
+        (key, number)
+        for key, number in printed
+        if number not in numbers_near(texts[key.split()[0]], key.split(" ", 1)[1]) | FAR.get(key, set())
+    ]
+    assert not wrong
 
 
 def test_commands_exist(reproduction: ModuleType) -> None:

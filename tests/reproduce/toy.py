@@ -19,6 +19,7 @@ from crosslens.cli import main
 from crosslens.data import load_dataset, read_eccv, write_dataset
 from crosslens.pipeline import find_protocol
 from crosslens.synth import write_scenes
+from crosslens.values import Dataset
 from tests.encode.tiny_models import BERT, pictures, save_llava, save_model, save_tokenizer
 
 IMAGES, CANDIDATES = 12, 40
@@ -44,6 +45,7 @@ class Toys:
         self.folder = folder
         drawn = write_scenes(folder / "scenes", CANDIDATES, seed=7, workers=1)
         self.scenes = drawn.select(drawn.image_ids[:IMAGES])
+        self.training = drawn.select(drawn.image_ids[IMAGES : 2 * IMAGES])
         shutil.copytree(folder / "scenes" / "images", folder / "images")
 
     def path(self, name: str) -> Path:
@@ -129,15 +131,14 @@ STAND_INS: dict[str, Callable[[Path], Any]] = {
 # Datasets
 
 
-@toy("imp.jsonl", "coco.jsonl")
+@toy("imp.jsonl")
 def plain(toys: Toys, path: Path) -> None:
-    """Some pictures more or less, so that two files are two datasets."""
+    """A line per picture."""
     texts: dict[str, list[dict[str, str]]] = {}
     for caption, image, text in toys.scenes.captions.select("caption", "image", "text").iter_rows():
         texts.setdefault(image, []).append({"caption_id": caption, "text": text})
     files = dict(toys.scenes.images.select("image", "file").iter_rows())
-    kept = list(texts)[: IMAGES if path.stem == "imp" else IMAGES - 2]
-    lines = [json.dumps({"image": image, "file": files[image], "captions": texts[image]}) for image in kept]
+    lines = [json.dumps({"image": image, "file": files[image], "captions": own}) for image, own in texts.items()]
     path.write_text("\n".join(lines) + "\n")
 
 
@@ -199,19 +200,21 @@ def visual_genome(toys: Toys, path: Path) -> None:
 
 @toy("dataset_coco.json", "dataset_flickr30k.json")
 def karpathy(toys: Toys, path: Path) -> None:
-    texts: dict[str, list[str]] = {image: [] for image in toys.scenes.image_ids}
-    for image, text in toys.scenes.captions.select("image", "text").iter_rows():
-        texts[image].append(text)
-    images = [
-        {
-            **({"filepath": "val2014"} if "coco" in path.name else {}),
-            "filename": picture_name(int(image)), "imgid": int(image), "cocoid": int(image),
-            "split": "test", "sentids": [5 * int(image) + place for place in range(5)],
-            "sentences": [{"raw": text, "imgid": int(image), "sentid": 5 * int(image) + place}
-                          for place, text in enumerate(own)],
-        }
-        for image, own in texts.items()
-    ]  # fmt: skip
+    images = []
+    for split, folder, part in (("test", "val2014", toys.scenes), ("train", "train2014", toys.training)):
+        texts: dict[str, list[str]] = {}
+        for image, text in part.captions.select("image", "text").iter_rows():
+            texts.setdefault(image, []).append(text)
+        images += [
+            {
+                **({"filepath": folder} if "coco" in path.name else {}),
+                "filename": picture_name(int(image)), "imgid": int(image), "cocoid": int(image),
+                "split": split, "sentids": [5 * int(image) + place for place in range(5)],
+                "sentences": [{"raw": text, "imgid": int(image), "sentid": 5 * int(image) + place}
+                              for place, text in enumerate(own)],
+            }
+            for image, own in texts.items()
+        ]  # fmt: skip
     path.write_text(json.dumps({"dataset": path.stem.removeprefix("dataset_"), "images": images}))
 
 
@@ -221,16 +224,21 @@ def picture_name(number: int) -> str:
 
 @toy("coco-2014")
 def photos_in_a_folder(toys: Toys, path: Path) -> None:
-    path.mkdir()
-    photos(toys, path / "val2014")
+    save_photos(toys, toys.scenes, path / "val2014")
+    save_photos(toys, toys.training, path / "train2014")
 
 
 @toy("photos", "flickr30k-images")
 def photos(toys: Toys, path: Path) -> None:
+    save_photos(toys, toys.scenes, path)
+    save_photos(toys, toys.training, path)
+
+
+def save_photos(toys: Toys, dataset: Dataset, path: Path) -> None:
     from PIL import Image
 
-    path.mkdir(parents=True)
-    for image, file in toys.scenes.images.select("image", "file").iter_rows():
+    path.mkdir(parents=True, exist_ok=True)
+    for image, file in dataset.images.select("image", "file").iter_rows():
         Image.open(toys.folder / "scenes" / file).convert("RGB").save(path / picture_name(int(image)))
 
 
