@@ -82,7 +82,7 @@ class Subject:
 
     @cached_property
     def image_hits(self) -> Array:
-        """Of each image (row), whether one of its captions is first, as above; NaN where it did not ask, or has none."""
+        """Of each image (row), whether one of its captions is first, likewise; NaN: it did not ask or has none."""
         return _hits(self.rankings.get(IMAGE_TO_TEXT), self.dataset.image_ids)
 
 
