@@ -382,6 +382,13 @@ def test_blank_vectors_are_counted() -> None:
     assert seen.p is None  # two of a thousand are worth a look, and make nothing else unsound
 
 
+def test_shifted_rows_and_blank_vectors_silence_what_they_cause() -> None:
+    """Rows of equal vectors belong to other texts once they are shifted; which captions a blank vector takes is chance."""
+    silences = {kind: set(FINDING_KINDS[kind].details["silences"]) for kind in ("misaligned", "blank-vectors", "hub")}
+    assert {"*", "blank-vectors"} <= silences["misaligned"]
+    assert silences["hub"] < silences["blank-vectors"]
+
+
 def test_a_constant_with_a_little_noise_is_nearly_one_vector() -> None:
     subject, stream = world(3, cone=1.0), random_stream(0, "nearly")
     assert subject.images is not None
