@@ -383,7 +383,7 @@ def test_blank_vectors_are_counted() -> None:
 
 
 def test_shifted_rows_and_blank_vectors_silence_what_they_cause() -> None:
-    """Rows of equal vectors belong to other texts once they are shifted; which captions a blank vector takes is chance."""
+    """Shifted, rows of equal vectors belong to other texts; which captions a blank vector takes is chance."""
     silences = {kind: set(FINDING_KINDS[kind].details["silences"]) for kind in ("misaligned", "blank-vectors", "hub")}
     assert {"*", "blank-vectors"} <= silences["misaligned"]
     assert silences["hub"] < silences["blank-vectors"]
