@@ -182,6 +182,16 @@ def test_shifted_images_are_located(rows: Array, start: int, stop: int, share: f
     assert concerned <= set(range(start, stop))
 
 
+def test_rows_in_the_order_of_file_names_are_many_shifts_and_all_of_them_counted() -> None:
+    rows = np.array(sorted(range(200), key=lambda row: str(row + 1)))  # 1.jpg, 10.jpg, 100.jpg, …: the ids are others
+    seen = said(moved(usual(), images=rows))["misaligned"]
+    assert seen.effect.value > 0.7
+    assert len({ids["query"] for ids in seen.evidence}) == len(seen.evidence) == round(1000 * seen.effect.value)
+    images = [int(ids["query"].split("#")[0].split()[1]) for ids in seen.evidence]
+    assert np.mean(rows[images] != images) > 0.97
+    assert "among others" in seen.text
+
+
 @pytest.mark.parametrize(("by", "share"), [(1, 0.2), (-2, 0.4), (5, 1.0), (12, 1.0)])
 def test_shifted_captions_concern_those_that_change_their_image(by: int, share: float) -> None:
     seen = said(moved(usual(), captions=rolled(1000, 0, 1000, by)))["misaligned"]
@@ -355,11 +365,28 @@ def test_blank_vectors_are_counted() -> None:
     vectors_of = dict(zip(copied.dataset.texts, copies, strict=True))  # what a model makes of them is no mistake
     by_model = replace(copied, encode=lambda texts: np.array([vectors_of[text] for text in texts]))
     assert "blank-vectors" not in said(by_model)
+    # Even of a model that gives most captions the vector of another, it tells which captions have what it did not make.
+    pairs = np.repeat(subject.captions.vectors[::2], 2, axis=0)
+    vectors_of = dict(zip(subject.dataset.texts, pairs, strict=True))
+    wrong = pairs.copy()
+    wrong[:20] = wrong[500:520]
+    coarse = subject.with_vectors(captions=wrong)
+    assert "blank-vectors" not in said(coarse)
+    asked = replace(coarse, encode=lambda texts: np.array([vectors_of[text] for text in texts]))
+    seen = said(asked)["blank-vectors"]
+    assert {ids["query"] for ids in seen.evidence} == set(subject.dataset.caption_ids[:20])
     few = subject.captions.with_rows([3, 4], np.ones((2, 24), np.float32))
     seen = next(
         seen for seen in look_into_inputs(replace(subject, captions=few).ranked()).findings() if seen.worth_a_look
     )
     assert seen.p is None  # two of a thousand are worth a look, and make nothing else unsound
+
+
+def test_shifted_rows_and_blank_vectors_silence_what_they_cause() -> None:
+    """Shifted, rows of equal vectors belong to other texts; which captions a blank vector takes is chance."""
+    silences = {kind: set(FINDING_KINDS[kind].details["silences"]) for kind in ("misaligned", "blank-vectors", "hub")}
+    assert {"*", "blank-vectors"} <= silences["misaligned"]
+    assert silences["hub"] < silences["blank-vectors"]
 
 
 def test_a_constant_with_a_little_noise_is_nearly_one_vector() -> None:

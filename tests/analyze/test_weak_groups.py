@@ -140,6 +140,18 @@ def test_a_second_weak_group_is_named_after_the_first() -> None:
     assert groups[0].p <= groups[1].p
 
 
+def test_the_order_of_rows_makes_no_group_weak() -> None:
+    """Of two images with one vector the first comes first; the second is found no worse for it."""
+    stream = np.random.default_rng(0)
+    vectors = stream.standard_normal((100, 16)).astype(np.float32)
+    dataset = Dataset.of(
+        {f"i{image}": [f"caption {image}"] for image in range(200)}, images={"role": ["first"] * 100 + ["second"] * 100}
+    )
+    subject = Subject.of(dataset, np.tile(vectors, (2, 1)), np.tile(vectors, (2, 1)))
+    assert set(subject.caption_hits) == set(subject.image_hits) == {0.5}
+    assert not look_at_groups(subject, permutations=200).weak
+
+
 def test_captions_of_an_image_are_one_unit() -> None:
     """Twenty images whose five captions fail or succeed together say no more than twenty outcomes."""
     accused = 0

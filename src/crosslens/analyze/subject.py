@@ -74,12 +74,15 @@ class Subject:
 
     @cached_property
     def caption_hits(self) -> Array:
-        """Of each caption (row), whether its own image is first: the headline metric; NaN where it did not ask."""
+        """Of each caption (row), whether its own image is first: the headline metric; NaN where it did not ask.
+
+        Where items with one score are first, how often it is in a random order of them: the order of rows is no merit.
+        """
         return _hits(self.rankings.get(TEXT_TO_IMAGE), self.dataset.caption_ids)
 
     @cached_property
     def image_hits(self) -> Array:
-        """Of each image (row), whether one of its captions is first; NaN where it did not ask, or has none."""
+        """Of each image (row), whether one of its captions is first, likewise; NaN: it did not ask or has none."""
         return _hits(self.rankings.get(IMAGE_TO_TEXT), self.dataset.image_ids)
 
 
@@ -87,9 +90,9 @@ def _hits(ranking: Ranking | None, ids: Sequence[str]) -> Array:
     hits = np.full(len(ids), np.nan)
     if ranking is not None:
         rows = {query: row for row, query in enumerate(ids)}
-        first = (ranking.above == 0) & (ranking.tied_before == 0)
         at = np.array([rows[query] for query in ranking.query_ids], np.int64)
-        hits[at] = np.where(ranking.relevant_counts > 0, np.bincount(ranking.rows, first, len(at)) > 0, np.nan)
+        first = (ranking.above == 0) / (1.0 + ranking.tied)
+        hits[at] = np.where(ranking.relevant_counts > 0, np.bincount(ranking.rows, first, len(at)), np.nan)
     return hits
 
 

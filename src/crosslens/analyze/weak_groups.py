@@ -269,7 +269,7 @@ def _weakest(
     return WeakGroup(
         group, int(members.sum()), float(members.sum() / max(np.isfinite(every).sum(), 1)),
         float(hits[valid & ~members].mean()), *figures, p,
-        tuple(ids[row] for row in np.flatnonzero(members & (hits == 0))), also,
+        tuple(ids[row] for row in np.flatnonzero(members & (hits < 1))), also,
     )  # fmt: skip
 
 

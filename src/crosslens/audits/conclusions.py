@@ -97,10 +97,13 @@ def _details(finding: Finding) -> Mapping[str, Any]:
     return FINDING_KINDS[finding.kind].details
 
 
-def _order(finding: Finding) -> tuple[bool, bool, int, float]:
-    details = _details(finding)
-    unsound = details["unsound"] and finding.weight >= STATED_SIZE  # a trifle is no reason to doubt the rest
-    return finding.certainty == "open", not unsound, -len(details["silences"]) * unsound, -finding.weight
+def _order(finding: Finding) -> tuple[bool, bool, bool, int, float]:
+    """Open ones last; first what is unsound, if settled or no trifle, and of this what silences most."""
+    silences, trifle = _details(finding)["silences"], finding.weight < STATED_SIZE
+    unsound = _details(finding)["unsound"] and (finding.certainty == "settled" or not trifle)
+    silencing = silences if unsound and not trifle else ()
+    of_model = ALL_ABOUT_THE_MODEL in silencing
+    return finding.certainty == "open", not unsound, not of_model, -len(silencing), -finding.weight
 
 
 def _silences(unsound: Finding, finding: Finding) -> bool:

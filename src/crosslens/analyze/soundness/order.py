@@ -59,7 +59,7 @@ def plant_chance(subject: Subject, strength: float, stream: np.random.Generator)
     "misaligned",
     "{share} of the captions are compared with the vectors of another image: {where}, what stands {offset} {fits}.",
     stage="soundness", strengths=(0.05, 0.1, 0.3, 1.0), strength_words="{:.0%} of the image rows shifted",
-    silences=("*", "chance"), unsound=True, causes=("chance",),
+    silences=("*", "chance", "blank-vectors"), unsound=True, causes=("chance", "blank-vectors"),
 )  # fmt: skip
 def plant_misaligned(subject: Subject, strength: float, stream: np.random.Generator) -> Planted:
     """A block of image rows, rotated."""
@@ -286,19 +286,29 @@ def _found_elsewhere(subject: Subject, votes: _Votes | None) -> _Shift | None:
     captions_of = int(np.bincount(votes.images, minlength=1).max())
     starts = 4 * len(_STAKES) * images * (captions_of + _FAR) * captions_of
     fits = "is first for {away}, what belongs there for {right}"
-    shifts: list[tuple[float, _Shift]] = []
+    shifts: list[tuple[float, _Segment, _Shift]] = []
     for offset in _offsets(subject, votes, images):
         gains = offset.away - offset.right
         far = offset.far & (images >= _SMALLEST_GALLERY)
         segment = _best_segment(gains, np.where(far, _FAR * offset.away - 1, gains))
         explained = offset.away * np.bincount(votes.images, offset.moved, images)
         shift = _shift(segment, offset, starts, votes.images, votes.ids, fits, subject.dataset.image_ids)
-        shifts.append((float(explained[segment.rows].sum()), shift))
+        shifts.append((float(explained[segment.rows].sum()), segment, shift))
     # What is shifted by an image is shifted for the last of its captions by one caption too: what explains most counts.
-    sure = [entry for entry in shifts if entry[1].p < _CLEAR]
-    if sure:
-        return max(sure, key=lambda entry: entry[0])[1]
-    return min((shift for _, shift in shifts), key=lambda shift: shift.p, default=_Shift())
+    sure = sorted((entry for entry in shifts if entry[2].p < _CLEAR), key=lambda entry: -entry[0])
+    if not sure:
+        return min((shift for *_, shift in shifts), key=lambda shift: shift.p, default=_Shift())
+    apart: list[tuple[_Segment, _Shift]] = []  # rows in an order of their own may be many shifts, each of its rows
+    for _, segment, shift in sure:
+        if all(segment.start >= other.stop or segment.stop <= other.start for other, _ in apart):
+            apart.append((segment, shift))
+    first = apart[0][1]
+    if len(apart) == 1:
+        return first
+    low, high = (min(1.0, sum(shift.shares[end] for _, shift in apart)) for end in (1, 2))
+    queries = [query for _, shift in apart for query in shift.queries]
+    share = sum(shift.shares[0] for _, shift in apart)
+    return first._replace(where=f"{first.where}, among others", shares=(share, low, high), queries=queries)
 
 
 def _fits_elsewhere(subject: Subject) -> _Shift | None:
