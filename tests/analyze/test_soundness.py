@@ -76,6 +76,16 @@ def world(
     return Subject.of(Dataset.of(texts), of_images.astype(np.float32), of_captions.astype(np.float32), score=score)
 
 
+@pytest.mark.parametrize(("strength", "count"), [(0.01, 1), (0.05, 5), (0.1, 10)])
+def test_as_many_vectors_are_blank_as_the_strength_says(strength: float, count: int) -> None:
+    subject = world(0, images=100)
+    assert subject.images is not None
+    planted = vectors.plant_blank_vectors(subject, strength, random_stream(0, "blank"))
+    assert planted.subject.images is not None
+    changed = (planted.subject.images.vectors != subject.images.vectors).any(axis=1)
+    assert changed.sum() == count == len(planted.ids)
+
+
 @lru_cache(maxsize=4)
 def usual() -> Subject:
     return world(0)

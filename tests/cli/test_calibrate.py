@@ -79,7 +79,7 @@ def test_the_contract_of_findings(call: Call, here: Path) -> None:
     for finding in findings[:10]:
         assert f"{finding['text']} ({finding['certainty']})" in printed
     assert findings[0]["text"] in unescape(page)
-    assert "such sentences were true" in page, "how sure, and why"
+    assert "such statements were true" in page, "how sure, and why"
     listed = call(*AUDIT, "-o", "out", "--json").json["findings"]
     assert listed == findings
 

@@ -280,6 +280,25 @@ def test_words_are_encoded_only_where_captions_have_the_same_content_words() -> 
     np.testing.assert_array_equal(pickle.loads(pickle.dumps(again)).block(slice(None)), prepared.block(slice(None)))
 
 
+@pytest.mark.parametrize("most_kept", [0, 8, 1 << 15])
+def test_several_questions_about_one_collection_encode_each_text_once(
+    most_kept: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("crosslens.similarity.semantic._MOST_KEPT", most_kept)
+    asked: list[str] = []
+
+    def vectors(texts: Sequence[str], _: object) -> Array:
+        asked.extend(texts)
+        return bag_of_words(texts)
+
+    phi = Semantic([TextEncoder("bag", "1", vectors), TextEncoder("other", "2", other_bag)], FIT)
+    references = [["red dog runs", "a dog"], ["big tree"], ["no tree", "dog red"]]
+    for captions in (["red dog", "dog red"], ["big tree", "red dog", "tree big"], ["red dog", "dog red"], ["3 3"]):
+        values = phi.prepare(references, captions).block(slice(None))
+        np.testing.assert_array_equal(values, small().prepare(references, captions).block(slice(None)))
+    assert most_kept < 20 or len(asked) == len(set(asked))
+
+
 def test_copies_of_a_caption_have_its_value() -> None:
     captions = ["dog red", "red dog", "dog red", "red dog"]
     prepared = small().prepare([["red dog runs"]], captions)

@@ -280,7 +280,7 @@ class MissingPositives(Presented):
         words["phi"] = f"similarity ({self.phi})"
         yield Observation(
             "missing-positives", words, Effect(len(self), None, None, "pairs"), weight=0.0, worth_a_look=True,
-            evidence=evidence[:_EXAMINED],
+            evidence=evidence[:_EXAMINED], subject=self.phi,
         )  # fmt: skip
 
     def _shares(self, level: ThresholdCount) -> tuple[float, ...]:

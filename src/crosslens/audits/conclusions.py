@@ -32,7 +32,7 @@ class Observed(NamedTuple):
 
 @cache
 def measured_precisions() -> Mapping[str, Precision]:
-    """How often each kind was true where it was said, as ``make claims`` measured."""
+    """How often each kind was true where it was said, as ``make claims`` measured; of one subject: ``kind/subject``."""
     stored = json.loads(files("crosslens.audits").joinpath("precisions.json").read_text(encoding="utf-8"))
     return {kind: Precision(**row) for kind, row in stored.items()}
 
@@ -56,7 +56,7 @@ def conclude(
     adjusted = {**p_values, **dict(zip(tested, correct(list(tested.values()), "bh").tolist(), strict=True))}
     findings = []
     for row, (observation, stage, model, dataset) in enumerate(observed):
-        precision = precisions.get(observation.kind)
+        precision = precisions.get(observation.kind, precisions.get(f"{observation.kind}/{observation.subject}"))
         certainty = certainty_of(observation, adjusted.get(row), precision)
         if certainty is not None:
             findings.append(Finding(

@@ -69,7 +69,7 @@ class Observation:
 
 @dataclass(frozen=True)
 class Precision:
-    """How often a kind of finding was true where it was said, of ``n`` times, and where that was measured."""
+    """How often what a kind of finding says was true, of ``n`` sentences or listed pairs, and where it was measured."""
 
     value: float
     n: int
@@ -101,10 +101,10 @@ class Finding:
     def reason(self) -> str:
         """Why it is as sure as it says."""
         p = f"p {Figure.p(self.p).equation} after correction over everything that was looked at" if self.p else ""
-        measured = "how often such sentences are true was not measured"
+        measured = "how often such statements are true was not measured"
         if self.precision:
             share = f"{100 * self.precision.value:.0f} % of {self.precision.n:,}"
-            measured = f"{share} such sentences were true ({self.precision.where})"
+            measured = f"{share} such statements were true ({self.precision.where})"
         return "; ".join(filter(None, (self.certainty, p, measured))) + "."
 
     def as_dict(self) -> dict[str, Any]:

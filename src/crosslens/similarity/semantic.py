@@ -147,6 +147,8 @@ LONGEST_VECTOR = 32_768
 """Dimensions up to which that holds: rounding lengthens a vector by at most half a step per dimension."""
 
 _ROWS_AT_ONCE, _PAIRS_AT_ONCE = 32, 4_096
+_MOST_KEPT = 1 << 15
+"""Texts whose vectors are kept in memory, from one question about a collection to the next."""
 
 
 @dataclass(frozen=True)
@@ -165,6 +167,7 @@ class Semantic:
         if not encoders:
             raise UsageError("semantic needs a text encoder", fix="pass at least one")
         self.encoders, self.fit, self.name = tuple(encoders), fit, name
+        self._kept: tuple[dict[str, int], list[Array]] = {}, []  # replaced as a whole: several threads may ask
 
     @property
     def revision(self) -> str:
@@ -185,8 +188,18 @@ class Semantic:
         return PreparedSemantic(group_starts(references), sides, words, same, roles, self.fit, count)
 
     def _grids(self, texts: Sequence[str], progress: Progress | None = None) -> list[Array]:
-        """Vectors of texts, or of words, from each encoder."""
-        return [_on_grid(np.asarray(encoder.vectors(texts, progress)), encoder.name) for encoder in self.encoders]
+        """Vectors of different texts, or of words, from each encoder, which is asked for those that are not kept."""
+        row_of, grids = self._kept
+        new = [text for text in texts if text not in row_of]
+        if len(row_of) + len(new) > _MOST_KEPT:
+            row_of, grids, new = {}, [], list(texts)
+        if new or not grids:
+            added = [_on_grid(np.asarray(encoder.vectors(new, progress)), encoder.name) for encoder in self.encoders]
+            row_of = row_of | {text: row for row, text in enumerate(new, start=len(row_of))}
+            grids = [np.concatenate(parts) for parts in zip(grids, added, strict=True)] if grids else added
+            self._kept = (row_of, grids) if len(row_of) <= _MOST_KEPT else ({}, [])
+        rows = [row_of[text] for text in texts]
+        return [grid[rows] for grid in grids]
 
 
 class _Side(NamedTuple):

@@ -52,6 +52,14 @@ def test_p_values_are_corrected_over_all_that_was_looked_at() -> None:
     assert finding.p == pytest.approx(0.04)
 
 
+def test_a_list_cites_the_precision_of_its_own_similarity() -> None:
+    lists = [Observed(observation("list", worth_a_look=True, subject=phi)) for phi in ("semantic", "cider")]
+    measured, not_measured = conclude(lists, {"list/semantic": SURE})
+    assert (measured.subject, measured.precision, measured.certainty) == ("semantic", SURE, "open")
+    assert "98 % of 200 such statements were true (drawn scenes)" in measured.reason
+    assert (not_measured.precision, not_measured.certainty) == (None, "open")
+
+
 def test_what_was_counted_makes_no_test_more_certain() -> None:
     lucky, others = observation(p=0.02), [observation("slow", p=0.9) for _ in range(3)]
     counted = [observation("blank", p=0.0, subject=str(number)) for number in range(5)]

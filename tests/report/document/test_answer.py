@@ -141,12 +141,43 @@ A, B = planted("a", THREE_OF_FOUR), planted("b", [True, False, False, False] * 1
          "a finds the right picture for 75 of 100 captions, b for 25."),
         ((finding("better", "…", "comparison", "open", dataset="toys"),),
          "a finds the right picture for 75 of 100 captions, b for 25: which is better is open."),
-        ((finding("no-difference", "…", "comparison", dataset="toys"),),
+        ((finding("no-difference", "…", "comparison", dataset="toys", subject="a, b"),),
          "a finds the right picture for 75 of 100 captions, and b no fewer and no more."),
     ],
 )  # fmt: skip
 def test_several_models_on_one_dataset(findings: Sequence[Finding], sentence: str) -> None:
     assert headline(context(A, B, findings=findings, results=[LOOKED])) == sentence
+
+
+def test_models_with_the_same_lists_say_nothing_of_the_others() -> None:
+    b_again = replace(B, name="b again")
+    equal = finding("no-difference", "…", "comparison", dataset="toys", subject="b = b again")
+    assert headline(context(A, B, b_again, findings=[equal], results=[LOOKED])) == (
+        "a finds the right picture for 75 of 100 captions, b, the next best of 3 for 25: which is better is open."
+    )
+    a_again = replace(A, name="a again")
+    better = finding("better", "…", "comparison", dataset="toys", subject="a and a again, b")
+    assert headline(context(A, a_again, B, findings=[better], results=[LOOKED])) == (
+        "a, like a again, finds the right picture for 75 of 100 captions, b, the next best of 3 for 25."
+    )
+    assert headline(context(A, a_again, results=[LOOKED])) == (
+        "a, like a again, finds the right picture for 75 of 100 captions."
+    )
+
+
+def test_a_model_that_is_among_the_best_on_every_dataset_leads_on_all() -> None:
+    weak = [True, False, False, False] * 10
+    hits_of = {"x": (THREE_OF_FOUR, THREE_OF_FOUR, weak), "y": (weak, THREE_OF_FOUR, weak)}
+    runs = [
+        planted(f"{model}-{dataset}", hits, dataset, text=dataset)
+        for dataset, of_models in hits_of.items()
+        for model, hits in zip("abc", of_models, strict=True)
+    ]
+    sentence = headline(context(*runs, findings=[
+        finding("better", "…", "comparison", dataset="x"), finding("better", "…", "comparison", dataset="y"),
+    ]))  # fmt: skip
+    assert sentence.endswith("It is shown to be better than the next on x and y.")
+    assert "depends" not in sentence, "b is the best on x too, beside a"
 
 
 def test_several_models_on_several_datasets() -> None:

@@ -50,7 +50,7 @@ def plant_blank_vectors(subject: Subject, strength: float, stream: np.random.Gen
     if subject.images is None or subject.captions is None:
         return Planted(subject)
     vectors = np.array(subject.images.vectors)
-    rows = np.sort(stream.choice(len(vectors), max(2, round(strength * len(vectors))), replace=False))
+    rows = np.sort(stream.choice(len(vectors), max(1, round(strength * len(vectors))), replace=False))
     vectors[rows] = 0 if subject.score == "dot" else vectors.mean(axis=0)
     return Planted.at(subject.with_vectors(vectors), images=rows)
 

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from crosslens.audits import stages_that_answer
+from crosslens.comparisons import same_lists
 from crosslens.core import (
     FINDING_KINDS,
     STATED_SIZE,
@@ -146,11 +147,14 @@ def _models(context: ReportContext, metric: str) -> str:
 
 
 def _leader(context: ReportContext, dataset: str, metric: str) -> str:
-    """The best model on a dataset and whether it is better than the next."""
+    """The best model on a dataset, with those that give the same lists, and whether it is better than the next."""
     runs = context.inputs.by_dataset()[dataset]
     ranked = sorted(runs, key=lambda name: -_sign(metric) * runs[name][metric].mean if metric in runs[name] else 0)
-    best, second = ranked[:2] if len(ranked) > 1 else (ranked[0], "")
-    start = f"{context.model(best)} {_finds(metric, runs[best][metric])}"
+    best, *others = ranked
+    equal = [name for name in others if metric in runs[name] and same_lists(metric, runs[best], runs[name])]
+    like = f", like {join_words(list(map(context.model, equal)))}," if equal else ""
+    start = f"{context.model(best)}{like} {_finds(metric, runs[best][metric])}"
+    second = next((name for name in others if name not in equal), "")
     if not second or metric not in runs[second]:
         return start
     findings = [
@@ -162,7 +166,11 @@ def _leader(context: ReportContext, dataset: str, metric: str) -> str:
     better = next((finding for finding in findings if finding.kind == "better" and finding.certainty != "open"), None)
     if better is not None:
         return f"{start}, {context.model(second)}{more} for {other}" if share else f"{start}, {second} {other}"
-    if any(finding.kind == "no-difference" and finding.certainty != "open" for finding in findings):
+    leading = f"{' and '.join([best, *equal])}, "  # others may give the same lists, which says nothing of these two
+    if any(
+        finding.kind == "no-difference" and finding.certainty != "open" and finding.subject.startswith(leading)
+        for finding in findings
+    ):
         return f"{start}, and {context.model(second)} no fewer and no more"
     return f"{start}, {context.model(second)}{more} for {other}: which is better is open"
 
@@ -170,17 +178,18 @@ def _leader(context: ReportContext, dataset: str, metric: str) -> str:
 def _grid(context: ReportContext, metric: str) -> str:
     """Which model leads on each dataset, and where that was shown."""
     datasets = context.inputs.by_dataset()
-    leads, decided = {}, []
+    leads, decided, leading = {}, [], []
     for dataset, runs in datasets.items():
         means = {name: _sign(metric) * run[metric].mean for name, run in runs.items() if metric in run}
         best = max(means, key=means.__getitem__, default="")
         if best:
             leads[dataset] = (context.model(best), runs[best][metric])
-        if any(
+        if best and any(
             finding.kind == "better" and finding.certainty != "open" and dataset in (finding.dataset, *finding.also)
             for finding in context.findings
         ):
             decided.append(dataset)
+            leading.append({context.model(name) for name, mean in means.items() if mean == means[best]})
     share, asks = unit_of(metric) == "share", _FINDS.get(split_name(metric)[0], ("", "query"))[1]
     figures = [
         (dataset, model, of_100(values) if share else metric_figure(metric, values.mean).number)
@@ -194,7 +203,7 @@ def _grid(context: ReportContext, metric: str) -> str:
     said = [f"{model} {place}" for (_, model, _), place in zip(figures, where, strict=True)]
     if len({model for _, model, _ in figures}) == 1:
         text = f"{figures[0][1]} finds the most{of} {join_words(where)}"
-    elif len({model for dataset, model, _ in figures if dataset in decided}) > 1:
+    elif len(decided) > 1 and not set.intersection(*leading):
         text = f"Which model finds the most{of} depends on the dataset: {join_words(said)}"
     else:
         text = f"The most{of} are found by {join_words(said)}"
