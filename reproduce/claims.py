@@ -63,7 +63,14 @@ WORLDS: Mapping[str, Callable[[int], World | None]] = {
     "flickr-minilm": partial(mirror_world, source="flickr", encoder="minilm"),
 }
 CONTROLS = (*WORLDS,)
-PAIRS = ("equal models", "the same model twice", "better by 5 points", "better by 15 points")
+PAIRS = {
+    **dict.fromkeys(
+        ("equal models", "the same model twice"),
+        ("grammar", "flickr-hashing", "coco-hashing", "scenes-v0-good", "flickr-minilm", "flickr-columns"),
+    ),
+    **dict.fromkeys(("better by 5 points", "better by 15 points"), ("grammar", "flickr-hashing", "coco-hashing")),
+}
+"""Two models, and the worlds in which they are compared."""
 
 
 @dataclass(frozen=True)
@@ -98,7 +105,7 @@ def cases(seeds: Iterable[int], quick: bool) -> list[Case]:
             Case(world, planting.name, strength, seed) for world in worlds for strength in strengths for seed in seeds
         ]
     return made + [
-        Case(world, pair, None, seed) for world in ("grammar", "flickr-hashing") for pair in PAIRS for seed in seeds
+        Case(world, pair, None, seed) for pair, worlds in PAIRS.items() for world in worlds for seed in seeds
     ]
 
 

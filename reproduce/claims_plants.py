@@ -201,13 +201,13 @@ def shift_captions(world: World, strength: int, random: Random) -> Defect:
     return Defect(replace(world, captions=captions, encode=None, given=True))
 
 
-@planting("random images", "chance", (1.0,), "grammar scenes-v0-good flickr-hashing")
+@planting("random images", "chance", (1.0,), "grammar scenes-v0-good flickr-hashing coco-hashing")
 def random_images(world: World, strength: float, random: Random) -> Defect:
     """Image vectors are noise."""
     return Defect(replace(world, images=unit(random.standard_normal(world.images.shape))))
 
 
-@planting("shuffled images", "chance", (1.0,), "grammar flickr-hashing")
+@planting("shuffled images", "chance", (1.0,), "grammar flickr-hashing coco-hashing")
 def shuffled_images(world: World, strength: float, random: Random) -> Defect:
     """Rows of images are in another order."""
     images = world.images[random.permutation(len(world.images))]
@@ -252,14 +252,14 @@ def quantised(world: World, strength: float, random: Random) -> Defect:
 # What the model reads
 
 
-for _ability in ("colour", "count", "position", "order"):
+_MANY = "grammar scenes-v0-good flickr-hashing coco-hashing scenes-v0-tiny flickr-minilm"
+for _ability, _worlds in (
+    *((_stated, _MANY) for _stated in ("colour", "count", "position", "order")),
+    ("action", "flickr-hashing coco-hashing flickr-minilm"),
+    ("text", "scenes-v0-good scenes-v0-tiny"),
+):
 
-    @planting(
-        f"{_ability}-blind",
-        _ability,
-        (1.0,),
-        "grammar scenes-v0-good flickr-hashing coco-hashing scenes-v0-tiny flickr-minilm",
-    )
+    @planting(f"{_ability}-blind", _ability, (1.0,), _worlds)
     def blind_encoder(world: World, strength: float, random: Random, ability: str = _ability) -> Defect:
         """The text encoder cannot tell captions apart that differ in nothing else."""
         assert world.encode is not None
