@@ -28,8 +28,8 @@ Written by `python reproduce/robustness.py --write` (`make reproduce-robustness`
 
 Text-only retrieval over the 8,092 images of Flickr8k: caption 0 of every image asks, the mean of the vectors of its
 other four captions stands for the image. Only the asking captions are perturbed (seed 0). Two sentence encoders, 10,000
-permutations per test. Where a perturbation applies to a share of the queries only, its drop over those is the drop ÷ that
-share. How the tables are made and how to read them: [Measure robustness](../how-to/robustness.md).
+permutations per test. Where a perturbation applies to a share of the queries only, its drop over those is the drop ÷
+that share. How the tables are made and how to read them: [Measure robustness](../how-to/robustness.md).
 
 """
 
