@@ -221,7 +221,7 @@ def category_rows(
             fix="repeat the evaluation with -o",
         )
     settings = {"ties": run.provenance.get("options", {}).get("ties", "stable"), **resampling}
-    positions = {name: position for position, name in enumerate(categories.names)} | {NO_CATEGORY: -1}
+    order = {name: position for position, name in enumerate(categories.names)} | {NO_CATEGORY: -1}
     matched = False
     for direction, ranking in run.rankings.items():
         pairs = ranking.query_ids, ranking.item_ids, ranking.rows, ranking.relevant
@@ -235,10 +235,7 @@ def category_rows(
         clusters = clusters_of(run, ranking)
         whole, *category_values = (
             measure({direction: part}, {direction: clusters}, specs, **settings)
-            for part in (
-                ranking,
-                *(restricted(ranking, codes == positions[name]) for name in categories.names_in(codes)),
-            )
+            for part in (ranking, *(restricted(ranking, codes == order[name]) for name in categories.names_in(codes)))
         )
         parts = dict(zip(categories.names_in(codes), category_values, strict=True))
         draws = Bootstrap(clusters, resampling["resamples"], resampling["seed"])

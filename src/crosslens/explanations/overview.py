@@ -304,13 +304,9 @@ def save_overview(
         if not overwrite and stored.exists() and stored.read_text(encoding="utf-8") != summary:
             raise other_content(path, "overview")
     with atomic_folder(path, _LAYOUT) as folder:
-        tables = {
-            "failures": overview.failures,
-            "confusions": overview.confusions,
-            "query-confusions": overview.query_confusions,
-        }
-        for name, table in tables.items():
-            (folder / f"{name}.parquet").write_bytes(parquet_bytes(table))
+        for name in ("failures", "confusions", "query_confusions"):
+            file = folder / f"{name.replace('_', '-')}.parquet"
+            file.write_bytes(parquet_bytes(getattr(overview, name)))
         rules = overview.rules.with_columns(pl.col("if").list.join(" + "))
         for_spreadsheets(rules).write_csv(folder / "rules.csv")
         if comparison is not None:

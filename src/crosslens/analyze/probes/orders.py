@@ -62,9 +62,8 @@ def swaps(words: Words) -> list[Swap]:
     pairs = [(former, latter, latter, _inside(words, former), sort) for former, latter, sort in _attribute_pairs(words)]
     for former, latter, relation in _directed_pairs(words):
         opposite = OPPOSITE_POSITIONS.get(words.written(*relation).lower())
-        pairs.append(
-            (former, latter, *((relation, opposite) if opposite else (latter, _inside(words, former))), "sides")
-        )
+        changed = (relation, opposite) if opposite else (latter, _inside(words, former))
+        pairs.append((former, latter, *changed, "sides"))
     return [
         Swap(_exchanged(words, former, latter), sort, words.with_other(*changed, text))
         for former, latter, changed, text, sort in pairs

@@ -60,11 +60,8 @@ class ReportContext:
     def direction(self) -> str:
         """The direction that the report looks at in detail: captions as queries, where there are any."""
         directions = {split_name(name)[0] for run in self.inputs.runs.values() for name in run}
-        return next(
-            name
-            for name in (TEXT_TO_IMAGE, "t2t", IMAGE_TO_TEXT, *sorted(directions))
-            if name in directions or not directions
-        )
+        in_order = (TEXT_TO_IMAGE, "t2t", IMAGE_TO_TEXT, *sorted(directions))
+        return next(name for name in in_order if name in directions or not directions)
 
     @cached_property
     def shape(self) -> Shape:

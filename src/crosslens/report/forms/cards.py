@@ -97,11 +97,9 @@ def _card(card: QueryCard, picture: Picture, *, large: bool) -> str:
         figures += f"<figure>{tag}{picture(drawn)}{captions}</figure>"
     lines = "".join(f"<p>{escape(line)}</p>" for line in card.lines)
     facts = f'<p class="facts">{escape(" · ".join(card.facts))}</p>' if card.facts else ""
-    anchor = "" if large else f' id="{escape(card_target(card.query))}"'
-    values = f' data-values="{escape(chr(10).join(card.values))}"' if card.values else ""
-    return (
-        f'<article class="query-card"{anchor}{values}>{asked}<div class="two">{figures}</div>{lines}{facts}</article>'
-    )
+    attributes = "" if large else f' id="{escape(card_target(card.query))}"'
+    attributes += f' data-values="{escape(chr(10).join(card.values))}"' if card.values else ""
+    return f'<article class="query-card"{attributes}>{asked}<div class="two">{figures}</div>{lines}{facts}</article>'
 
 
 def evidence_html(part: EvidenceList) -> str:
