@@ -231,7 +231,7 @@ def _without(words: frozenset[str], instead: str, plural: bool = False) -> Calla
 
 _DONE = (
     "run sit stand walk sleep jump climb swim eat drink read ride fly lie kneel dance sing crawl play wait lean rest "
-    "throw catch kick push pull hold carry chase paint smile laugh cry talk fight cook cut write draw drive skate surf ski"
+    "throw catch kick push pull hold carry chase paint smile laugh cry talk fight cook cut write draw drive skate ski"
 )
 _ACTION = re.compile(
     r"\b(?:(?:is|are) )?(?:"
