@@ -12,15 +12,12 @@ from __future__ import annotations
 import gzip
 import json
 import math
-import re
-from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache, partial
 from importlib.resources import files
 from itertools import pairwise
 from pathlib import Path
-from types import CodeType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -37,15 +34,12 @@ Points = Sequence[Point]
 
 
 def read_table(name: str) -> dict[str, list[str]]:
-    """The rows below each heading of a table in this package: a row is indented, a line with # is a comment.
-
-    What is indented further than by four blanks keeps the rest of them.
-    """
+    """The rows below each heading of a table in this package: a row is indented, a line with # is a comment."""
     table: dict[str, list[str]] = {}
     rows: list[str] = []
     for line in files("crosslens.synth").joinpath(name).read_text("utf-8").splitlines():
         if line.startswith(" "):
-            rows.append(line.removeprefix("    ").rstrip())
+            rows.append(line.strip())
         elif line and not line.startswith("#"):
             rows = table[line] = []
     return table
@@ -344,8 +338,6 @@ class Pen:
     def __init__(self, surface: Surface, unit: float, origin: Point = (0.0, 0.0), look: Look = _PLAIN) -> None:
         self.surface, self.unit, self.origin, self.look = surface, unit, origin, look
         self.colour, self.pose, self.text, self.variant = look.rgb, look.pose, look.text, look.variant
-        self.names: dict[str, Any] = {"pose": look.pose}
-        """What the rows of a table can name."""
         cos, sin = math.cos(math.radians(look.tilt)), math.sin(math.radians(look.tilt))
         side = -1 if look.mirrored else 1
         # x and y of a point on the sheet, as weights of its x and y in the drawing, turned about the middle.
@@ -477,112 +469,39 @@ def drawing(name: str, poses: tuple[str, ...] = ()) -> Callable[[Draw], Draw]:
 
 def points(text: str) -> list[Point]:
     """The points in ``44,80 42,98``."""
-    numbers = [float(number) for number in text.replace(",", " ").split()]
+    numbers = _numbers(text)
     return list(zip(numbers[::2], numbers[1::2], strict=True))
 
 
-_POINTED = ("polygon", "blob", "line", "curve")
-_MEASURES = {"box": "radius", "oval": "turn", "write": "weight"}
-_FILLS = {"sky": ("above", "below"), "ground": ("above", "below")}
-_FUNCTIONS = {
-    "__builtins__": {"range": range, "round": round, "len": len, "min": min},
-    **{function.__name__: function for function in (arc, ellipse, polar, regular, star)},
-}
-_BETWEEN = re.compile(r"(-?[\d.]+)~(-?[\d.]+)")
+def _numbers(text: str) -> list[float]:
+    return [float(number) for number in text.replace(",", " ").split()]
 
 
-class DrawingRow(NamedTuple):
-    """A row of a drawing; ``inner`` are those that are indented below it."""
-
-    word: str
-    details: list[Any]
-    groups: list[Any]
-    inner: list[DrawingRow]
-
-
-def read_drawings(name: str) -> dict[str, Callable[..., None]]:
+def read_drawings(name: str) -> dict[str, Draw]:
     """The drawings of a table: a name, then a row for each style of stroke.
 
     ``line 3 gold: 44,80 42,98 | 56,80 58,98`` calls the pen's ``line`` twice: of width 3, in gold, through two points
     each. The number is the radius of a box's corners, the turn of an oval, the weight of writing; a fill can be red,
     green and blue.
-
-    Numbers, fills and points may be expressions without blanks. They read names: those of the pen, those that the
-    drawing is called with, and those that rows bind: ``let x y: 3 x0+4``; ``each x y: 1 2 | 3 4``, which draws the rows
-    below it for either pair, as ``each x: 1 2`` does for either number. Rows below ``repeat 3:``, ``while x<100:``,
-    ``if x<100:`` and ``turn 9:`` are drawn three times, as long as that is true, if it is, and turned by so many
-    degrees. ``part {coat} coat`` draws the rows of that name, if there are any, which may bind names, too.
     """
-    return {heading: partial(_draw, rows=rows) for heading, rows in read_rows(name).items()}
+    drawings: dict[str, Draw] = {}
+    for kind, rows in read_table(name).items():
+        strokes: list[tuple[str, Sequence[Any], dict[str, Any]]] = []
+        for style, _, outlines in (row.partition(":") for row in rows):
+            shape, *details = style.split()
+            keywords: dict[str, Any] = {}
+            for detail in details:
+                if detail.isalpha() or "," in detail:
+                    keywords["fill"] = detail if detail.isalpha() else _rgb(detail)
+                else:
+                    keywords[{"box": "radius", "oval": "turn", "write": "weight"}.get(shape, "width")] = float(detail)
+            for outline in outlines.split("|"):
+                pointed = shape in ("polygon", "blob", "line", "curve")
+                strokes.append((shape, [points(outline)] if pointed else _numbers(outline), keywords))
+        drawings[kind] = partial(_draw_strokes, strokes=strokes)
+    return drawings
 
 
-def read_rows(name: str) -> dict[str, list[DrawingRow]]:
-    """The rows of a table's drawings."""
-    return {heading: compiled_rows(rows) for heading, rows in read_table(name).items()}
-
-
-def compiled_rows(lines: Sequence[str]) -> list[DrawingRow]:
-    """Lines as rows; those that are indented further belong to the row before them."""
-    waiting, rows = deque(lines), []
-    while waiting:
-        head, _, content = waiting.popleft().partition(":")
-        inner = []
-        while waiting and waiting[0].startswith(" "):
-            inner.append(waiting.popleft().removeprefix("    "))
-        word, *details = head.split()
-        pattern = "[{}]" if word in _POINTED else "({},)"
-        groups = []
-        for tokens in map(str.split, content.split("|") if content else ()):
-            if word in _POINTED:
-                tokens = [token if token.startswith("*") else f"({token})" for token in tokens]
-            groups.append(_expression(pattern.format(",".join(tokens))))
-        if word not in ("let", "each", "part"):  # whose details are names
-            details = [name if name.isalpha() else _expression(name) for name in details]
-        rows.append(DrawingRow(word, details, groups, compiled_rows(inner)))
-    return rows
-
-
-def _expression(text: str) -> Any:
-    """The code of an expression; its value where it reads no names."""
-    code = compile(_BETWEEN.sub(r"between(\1,\2)", text), "<drawing>", "eval")
-    return code if code.co_names else eval(code)
-
-
-def _draw(pen: Pen, rows: Sequence[DrawingRow], **names: Any) -> None:
-    draw_rows(pen, rows, pen.names | names)
-
-
-def draw_rows(pen: Pen, rows: Sequence[DrawingRow], names: dict[str, Any]) -> None:
-    """Draw rows that read these names; ``parts`` among them are the rows that ``part`` names."""
-
-    def value(part: Any) -> Any:
-        if isinstance(part, CodeType):
-            return eval(part, _FUNCTIONS, names)
-        return names.get(part, part) if isinstance(part, str) else part
-
-    for word, details, groups, inner in rows:
-        if word == "let":
-            names.update(zip(details, value(groups[0]), strict=True))
-        elif word == "each":
-            for item in map(value, groups) if len(groups) > 1 else value(groups[0]):
-                names.update(zip(details, item if len(details) > 1 else (item,), strict=True))
-                draw_rows(pen, inner, names)
-        elif word == "repeat":
-            for _ in range(value(details[0])):
-                draw_rows(pen, inner, names)
-        elif word == "while":
-            while value(details[0]):
-                draw_rows(pen, inner, names)
-        elif word == "if":
-            draw_rows(pen, inner if value(details[0]) else (), names)
-        elif word == "part":
-            draw_rows(pen, names["parts"].get(" ".join(details).format_map(names), ()), names)
-        elif word == "turn":
-            draw_rows(pen.turned(value(details[0])), inner, names)
-        else:
-            values = list(map(value, details))
-            fills = [part for part in values if not isinstance(part, int | float)]
-            keywords = dict(zip(_FILLS.get(word, ("fill",)), fills, strict=False))
-            keywords |= {_MEASURES.get(word, "width"): part for part in values if isinstance(part, int | float)}
-            for outline in map(value, groups):
-                getattr(pen, word)(*([outline] if word in _POINTED else outline), **keywords)
+def _draw_strokes(pen: Pen, strokes: Sequence[tuple[str, Sequence[Any], dict[str, Any]]]) -> None:
+    for shape, arguments, keywords in strokes:
+        getattr(pen, shape)(*arguments, **keywords)

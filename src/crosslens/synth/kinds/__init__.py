@@ -9,7 +9,7 @@ from crosslens.core import UnknownNameError
 from crosslens.synth.drawing import COLOURS, DRAWINGS, Drawing, drawing, read_drawings, read_table
 
 # Importing a module registers its drawings.
-from crosslens.synth.kinds import bodies, panels  # noqa: F401
+from crosslens.synth.kinds import bodies, panels, shapes  # noqa: F401
 
 
 @dataclass(frozen=True)
@@ -36,10 +36,9 @@ class Kind:
 
 
 def _kinds() -> Iterator[Kind]:
-    for group in ("belongings", "creatures", "food", "landmarks", "outdoors", "panels", "shapes"):
-        for heading, draw in read_drawings(f"kinds/{group}.txt").items():
-            name, _, poses = heading.partition(" | ")
-            drawing(name, tuple(filter(None, poses.split(", "))))(draw)
+    for group in ("belongings", "creatures", "food", "landmarks", "outdoors", "panels"):
+        for name, draw in read_drawings(f"kinds/{group}.txt").items():
+            drawing(name)(draw)
     for category, rows in read_table("kinds/catalogue.txt").items():
         for row in rows:
             cells = [cell.strip() for cell in row.split("|")]
@@ -50,7 +49,23 @@ def _kinds() -> Iterator[Kind]:
 
 KINDS: dict[str, Kind] = {kind.name: kind for kind in _kinds()}
 """Every kind by its name."""
-COLOURED: dict[str, str] = {name: pattern for name, (pattern,) in read_table("kinds/coloured.txt").items()}
+COLOURED: dict[str, str] = {
+    "person": "{name} in {colour}",
+    "snowman": "{name} with a {colour} hat and scarf",
+    "pizza": "{name} on a {colour} plate",
+    "lamp": "{name} with a {colour} shade",
+    "clock": "{name} with a {colour} rim",
+    "lighthouse": "{name} with {colour} bands",
+    "pair of scissors": "{name} with {colour} handles",
+    "hammer": "{name} with a {colour} handle",
+    "medal": "{name} on a {colour} ribbon",
+    "bed": "{name} with a {colour} blanket",
+    "blackboard": "{name} with a {colour} frame",
+    "computer screen": "{name} with a {colour} frame",
+    "poster": "{name} with a {colour} border",
+    "sheet of paper": "{name} with {colour} handwriting",
+    "whiteboard": "{name} with {colour} handwriting",
+}
 """How the colour is said where it is not that of the whole object, by kind or category."""
 
 

@@ -81,6 +81,18 @@ def _write_by_hand(pen: Pen, box: tuple[float, float, float, float], text: str, 
 _SLATE, _CHALK, _EDITOR, _CODE = (44, 74, 62), (238, 240, 232), (36, 40, 52), (214, 224, 236)
 
 
+@drawing("shop")
+def _shop(pen: Pen) -> None:
+    pen.box(2, 34, 98, 98, "cream")
+    pen.box(10, 62, 58, 90, "glass", 1)
+    pen.box(66, 58, 90, 98, "wood", 1)
+    pen.box(-2, 10, 102, 38, "main", 2)
+    pen.write(4, 13, 96, 35, "contrast", 0.4)
+    for number, x in enumerate(range(-2, 100, 13)):
+        pen.box(x, 38, x + 13, 50, "main" if number % 2 else "snow")
+        pen.sector(x + 6.5, 50, 6.5, 6, 0, 180, "main" if number % 2 else "snow")
+
+
 @drawing("blackboard")
 def _blackboard(pen: Pen) -> None:
     """Chalk on slate; the frame has the colour."""

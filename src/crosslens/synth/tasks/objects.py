@@ -64,7 +64,18 @@ COLOUR = Task(
 )
 
 _MOST = 9
-_COUNTS = {int(number): (group, comparison) for number, group, comparison in WORDS["counts"]}
+_GROUPS = {1: "a lone {}", 2: "a pair of {}", 3: "a trio of {}", 4: "a quartet of {}", 6: "half a dozen {}"}
+_RIDDLES = {
+    1: "there are moons in our night sky",
+    2: "a person has eyes",
+    3: "a tricycle has wheels",
+    4: "a horse has legs",
+    5: "a hand has fingers",
+    6: "a die has faces",
+    7: "a week has days",
+    8: "a spider has legs",
+    9: "a cat is said to have lives",
+}
 _SIZED = {"small": "small", "medium": "of middling size", "large": "large"}
 _COUNTABLE = tuple(kind for kind in EVERYDAY if kind not in ("pine tree", "snowflake", "planet"))
 _COUNT_BACKDROPS = (*SURFACES, "desert", "snowy field", "outer space")
@@ -94,8 +105,7 @@ class CountFacts(Facts):
     def phrases(self, objects: Objects, random: Random) -> dict[str, Any]:
         wording, number = Wording(self.kind, self.colour), self.count
         other = wording.other(random)
-        group, comparison = _COUNTS[number]
-        group = group or f"{number_word(number)} {{}} in all"
+        group = _GROUPS.get(number, f"{number_word(number)} {{}} in all")
         rest = "with nothing else around" if number == 1 else "and nothing else"
         if number > 1 and len({item.size for item in objects}) == 1:
             rest = f"each of them {_SIZED[objects[0].size]}, {rest}"
@@ -105,7 +115,7 @@ class CountFacts(Facts):
             "rest": rest,
             "paraphrase": group.format(other if number == 1 else pluralise(other)),
             "riddles": pluralise(wording.riddle),
-            "comparison": comparison,
+            "comparison": _RIDDLES[number],
         }
 
 

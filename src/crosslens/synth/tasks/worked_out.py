@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from crosslens.synth.captions import WORDS, Wording, a, number_word, pick
+from crosslens.synth.captions import Wording, a, number_word, pick
 from crosslens.synth.kinds import KINDS
 from crosslens.synth.scene import Part, Plan
 from crosslens.synth.tasks.task import Change, Facts, Objects, Random, Task, another, choose, names, usual_colour
@@ -22,7 +22,12 @@ BOARDS = ("blackboard", "sheet of paper", "whiteboard")
 NUMBER_BACKDROPS = names(
     "classroom, wooden board, brick wall, striped wallpaper, dotted wallpaper, tiled wall, blue carpet, living room"
 )
-_OPERATORS = {sign: (verb, phrase, operation) for sign, verb, phrase, operation in WORDS["operators"]}
+_OPERATORS = {
+    "+": ("plus", "the sum of {left} and {right}", "addition"),
+    "-": ("minus", "{left} take away {right}", "subtraction"),
+    "×": ("times", "the product of {left} and {right}", "multiplication"),
+    "÷": ("divided by", "{left} shared out among {right}", "division"),
+}
 
 
 class BoardFacts(Facts):
@@ -119,7 +124,17 @@ def _change_number(facts: CalculationFacts, random: Random) -> CalculationFacts:
 CALCULATION = _board_task("calculation", CalculationFacts, _change_number)
 
 
-_FIGURES = {shape: (sign, measures, riddle) for shape, sign, measures, riddle in WORDS["figures"]}
+_SIGNS = {"rectangle": "▭", "square": "□", "triangle": "△"}
+_MEASURES = {
+    "rectangle": "{} long and {} wide",
+    "square": "with sides of {}",
+    "triangle": "with a base of {} and a height of {}",
+}
+_AREA_RIDDLES = {
+    "rectangle": "stretched square",
+    "square": "four equal strokes",
+    "triangle": "three strokes and a peak",
+}
 _LONGEST = 12
 
 
@@ -136,7 +151,7 @@ class AreaFacts(BoardFacts):
 
     @property
     def text(self) -> str:
-        return f"{_FIGURES[self.shape][0]} {self.width} × {self.height}"
+        return f"{_SIGNS[self.shape]} {self.width} × {self.height}"
 
     @property
     def result(self) -> int:
@@ -156,19 +171,18 @@ class AreaFacts(BoardFacts):
 
     @classmethod
     def draw(cls, random: Random) -> AreaFacts:
-        shape, board = choose(random, tuple(_FIGURES)), choose(random, BOARDS)
+        shape, board = choose(random, tuple(_SIGNS)), choose(random, BOARDS)
         colour, backdrop = usual_colour(random, board), choose(random, NUMBER_BACKDROPS)
         sides = [(width, height) for width in range(2, _LONGEST + 1) for height in range(2, _LONGEST + 1)]
         all_facts = [cls(shape, width, height, board, colour, backdrop) for width, height in sides]
         return choose(random, [facts for facts in all_facts if facts.is_possible])
 
     def phrases(self, objects: Objects, random: Random) -> dict[str, Any]:
-        _, measures, riddle = _FIGURES[self.shape]
-        words = number_word(self.width), number_word(self.height)
+        measures, words = _MEASURES[self.shape], (number_word(self.width), number_word(self.height))
         return super().phrases(objects, random) | {
             "figure": f"{a(self.shape)} {measures.format(self.width, self.height)}",
             "spoken": f"{a(self.shape)} {measures.format(*words)}",
-            "riddle": riddle,
+            "riddle": _AREA_RIDDLES[self.shape],
         }
 
 
