@@ -146,7 +146,7 @@ def _targets(node: Importing, module: str, is_package: bool) -> Iterator[tuple[s
         if target == PACKAGE:
             # `from crosslens import rank` reaches a package, `from crosslens import evaluate` the topmost module.
             for name in names:
-                yield (f"{PACKAGE}.{name}" if name in FLOOR_OF else PACKAGE), (name,)
+                yield (f"{PACKAGE}.{name}", ()) if name in FLOOR_OF else (PACKAGE, (name,))
         else:
             yield target, names
     elif node.args and isinstance(node.args[0], ast.Constant) and "import" in ast.unparse(node.func):

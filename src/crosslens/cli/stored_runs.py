@@ -8,22 +8,18 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import crosslens.core as core
-import crosslens.explanations as explanations
-import crosslens.pipeline as pipeline
-import crosslens.report as reports
-import crosslens.values as values
+from crosslens import explanations, pipeline, report as reports, values
 from crosslens.cli.answers import wrote
 from crosslens.cli.console import print_note, print_notes
 from crosslens.cli.datasets import DatasetOptions
-from crosslens.core import CrosslensError, InputError, Presented, UsageError
+from crosslens.core import CrosslensError, InputError, Presented, Section, UsageError, address_of
 
 _MAX_SHOWN = 5
 
 
 def load_run(folder: Path) -> values.Run:
     """The run in a folder, or at an address; where there is none, the error names the runs that may be meant."""
-    if core.address_of(folder):
+    if address_of(folder):
         return values.Run.load(folder)
     try:
         return values.Run.load(folder)
@@ -152,7 +148,7 @@ class EvaluatedRun(Presented):
     def title(self) -> str:
         return self.run.title
 
-    def sections(self) -> Iterable[core.Section]:
+    def sections(self) -> Iterable[Section]:
         return self.run.sections()
 
     def text(self, width: int | None = None, *, colour: bool = False) -> str:
@@ -173,7 +169,7 @@ def evaluated_run(run: values.Run, output: Path | None, unchanged: bool, name: s
         notes.append(f"the existing run keeps its name, {run.name!r}")
     print_notes(notes)
     if unchanged:
-        print_note(f"up to date: {core.address_of(output) or output} (nothing to do)")
+        print_note(f"up to date: {address_of(output) or output} (nothing to do)")
     else:
         wrote(output)
     return EvaluatedRun(run, tuple(notes))

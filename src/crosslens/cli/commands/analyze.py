@@ -9,15 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-import crosslens.analyze as analyze
-import crosslens.audits as audits
-import crosslens.core as core
-import crosslens.data as data
-import crosslens.engine as engine
-import crosslens.explanations as explanations
-import crosslens.pipeline as pipeline
-import crosslens.storage as storage
-import crosslens.values as values
+from crosslens import analyze, audits, data, engine, explanations, pipeline, storage, values
 from crosslens.analyze import DiscriminabilityOptions, LabelSettings
 from crosslens.cli.answers import CommandAnswer, check_tables, write_table, wrote
 from crosslens.cli.commands.evaluate import PROTOCOL_HELP, encoding_of, followed, with_protocol
@@ -43,7 +35,7 @@ from crosslens.cli.flags import (
     output_option,
 )
 from crosslens.cli.stored_runs import load_run
-from crosslens.core import FactList, Options, UsageError, option
+from crosslens.core import FactList, Options, Presented, UsageError, option
 from crosslens.encode import EncodeOptions
 from crosslens.engine import EngineOptions
 
@@ -56,8 +48,7 @@ _VALUES = output_option("Every caption's values: .parquet or .csv.")
 @command(
     "crosslens analyze granularity --dataset captions.jsonl",
     'crosslens analyze granularity --dataset "coco captions=val2014.json" \\',
-    '    --dataset "fine_grained captions=coco_fg.json coco_ids=true" \\',
-    "    --write fine.html",
+    '    --dataset "fine_grained captions=coco_fg.json coco_ids=true" --write fine.html',
     "crosslens analyze granularity --dataset scenes --by style -o captions.csv",
     common=("by",),
 )
@@ -70,7 +61,7 @@ def granularity(
     output: Path | None = _VALUES,
     threads: Threads = None,
     overwrite: Overwrite = False,
-) -> core.Presented:
+) -> Presented:
     """Measure how fine-grained captions are.
 
     Adjectives, complement phrases, determiners, quantifiers, cardinals, depth of concepts, length and diversity: means
@@ -113,12 +104,10 @@ def joined_tables(tables: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
 
 @command(
     "crosslens analyze discriminability --dataset scenes --model tiny",
-    'crosslens analyze discriminability --dataset "coco captions=val2014.json" \\',
-    "    --dataset captions.jsonl --model sentence:all-MiniLM-L6-v2 \\",
-    "    --image-text mean --temperature 0.05 --write dis.html",
-    "crosslens analyze discriminability --dataset captions.jsonl \\",
-    "    --image-embeddings images.npy --caption-embeddings captions.npy \\",
-    "    --temperature 0.01 -o dis.parquet",
+    'crosslens analyze discriminability --dataset "coco captions=val2014.json" --dataset captions.jsonl \\',
+    "    --model sentence:all-MiniLM-L6-v2 --image-text mean --temperature 0.05 --write dis.html",
+    "crosslens analyze discriminability --dataset captions.jsonl --image-embeddings images.npy \\",
+    "    --caption-embeddings captions.npy --temperature 0.01 -o dis.parquet",
     common=("k", "eta"),
 )
 def discriminability(
@@ -184,7 +173,7 @@ def run(
     seed: int = option(0, "Seed of what is drawn and permuted.", metavar="N"),
     listing: bool = option(False, "Print the analyses, and nothing else.", flags=("--list",)),
     trust_code: TrustCodeFlag = False,
-) -> core.Presented:
+) -> Presented:
     """Look at one run as an audit does: one of its analyses.
 
     Whether the input is sound, what the model reads, which groups are weak, and every analysis that is registered: its

@@ -10,8 +10,7 @@ from typing import Annotated
 
 import typer
 
-import crosslens.data as data
-import crosslens.synth as synthesis
+from crosslens import data, synth as synthesis
 from crosslens.cli.answers import CommandAnswer
 from crosslens.cli.completion import names_of
 from crosslens.cli.console import print_json, print_note, print_notes, progress_bar
@@ -45,8 +44,7 @@ def describe(source: Source, reader: Reader) -> data.DatasetDescription:
     "crosslens data convert coco my-dataset --captions captions_val2017.json",
     "crosslens data convert captions.csv my-captions.json --to coco",
     "crosslens data convert captions.csv my-dataset --name street-scenes",
-    "crosslens data convert visual_genome joined -D folder=visual-genome \\",
-    "    -D coco_captions=coco/annotations",
+    "crosslens data convert visual_genome joined -D folder=visual-genome -D coco_captions=coco/annotations",
     group="Output",
     common=("captions", "split", "to", "name"),
 )

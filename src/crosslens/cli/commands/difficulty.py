@@ -8,9 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-import crosslens.analyze as analyze
-import crosslens.data as data
-import crosslens.pipeline as pipeline
+from crosslens import analyze, data, pipeline
 from crosslens.analyze import CalibrationOptions
 from crosslens.cli.answers import check_tables, write_table, wrote
 from crosslens.cli.commands.evaluate import encoding_of
@@ -63,9 +61,8 @@ class PanelOptions(Options):
     "    --calibration a=0.26 b=0.22 --mapping 'easy=2 hard=0-1'",
     "crosslens analyze difficulty --runs runs/* --thresholds thresholds.json \\",
     "    --tie-breaker clip-g --stability 5 --write shares.svg",
-    "crosslens analyze difficulty --runs runs/convnext runs/eva02 \\",
-    "    --thresholds thresholds.json --disagree convnext eva02 \\",
-    "    --levels difficulty.parquet --write disagreements.html",
+    "crosslens analyze difficulty --runs runs/convnext runs/eva02 --thresholds thresholds.json \\",
+    "    --disagree convnext eva02 --levels difficulty.parquet --write disagreements.html",
     common=("calibration", "thresholds", "mapping", "disagree", "show"),
 )
 def difficulty(

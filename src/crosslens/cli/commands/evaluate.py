@@ -8,20 +8,14 @@ from typing import Annotated, Any
 
 import typer
 
-import crosslens.core as core
-import crosslens.encode as encoders
-import crosslens.engine as engine
-import crosslens.metrics as metric_families
-import crosslens.pipeline as pipeline
-import crosslens.storage as storage
-import crosslens.values as value_types
+from crosslens import encode as encoders, engine, metrics as metric_families, pipeline, storage, values as value_types
 from crosslens.cli.answers import CommandAnswer
 from crosslens.cli.completion import names_of
 from crosslens.cli.console import confirm_code, print_note, progress_bar
 from crosslens.cli.datasets import DATASET_WORDS, DatasetOptions, dataset_words
 from crosslens.cli.flags import Flags, Overwrite, Plugins, TrustCodeFlag, command, output_option, recorded_command
 from crosslens.cli.stored_runs import EvaluatedRun, evaluated_run, run_written_at
-from crosslens.core import FactList, Text, UsageError, option
+from crosslens.core import FactList, Presented, Text, UsageError, option
 from crosslens.encode import EncodeOptions
 from crosslens.engine import EngineOptions
 from crosslens.pipeline import EvaluateOptions, InputOptions, ModelOptions, RerankOptions
@@ -40,7 +34,7 @@ def protocols(
     return pipeline.ProtocolList(tuple(entry.value for entry in entries))
 
 
-def with_protocol(result: core.Presented, record: dict[str, Any] | None) -> core.Presented:
+def with_protocol(result: Presented, record: dict[str, Any] | None) -> Presented:
     """The result, and under it the protocol that it follows."""
     return result if record is None else pipeline.ProtocolResult(result, record)
 
@@ -59,26 +53,22 @@ _QUERIES = (
 
 
 @command(
-    "crosslens evaluate --dataset captions.jsonl \\",
-    "    --image-embeddings img.npy --caption-embeddings cap.npy -o runs/mine",
+    "crosslens evaluate --dataset captions.jsonl --image-embeddings img.npy --caption-embeddings cap.npy -o runs/mine",
     "crosslens evaluate --dataset coco --captions captions.json \\",
     "    --image-embeddings img.npy --caption-embeddings cap.npy -o runs/clip-b32",
     "crosslens evaluate --dataset coco-karpathy-5k --model clip:openai/clip-vit-base-patch32 -o runs/clip-b32",
     'crosslens evaluate --run model.run.gz --qrels qrels.txt --metrics "CappedRecall@1 CappedRecall@5" --json',
-    "crosslens evaluate --dataset laion --queries 100000 \\",
-    "    --image-embeddings laion --caption-embeddings laion",
+    "crosslens evaluate --dataset laion --queries 100000 --image-embeddings laion --caption-embeddings laion",
     "crosslens evaluate --dataset captions.jsonl --scores scores.npy",
     "crosslens evaluate --dataset captions.jsonl --scores scores.npy \\",
     '    --metrics "NCS[cider]@10 SR[semantic,m=20]@5 DCGcm@10"',
     "crosslens evaluate --model clip:openai/clip-vit-base-patch32 \\",
     "    --dataset captions.jsonl --image-folder photos -o runs/clip-b32",
-    "crosslens evaluate --model blip:Salesforce/blip-itm-base-coco \\",
-    "    --rerank blip:Salesforce/blip-itm-base-coco --rerank-depth 128 \\",
-    "    --dataset captions.jsonl --image-folder photos",
+    "crosslens evaluate --model blip:Salesforce/blip-itm-base-coco --rerank blip:Salesforce/blip-itm-base-coco \\",
+    "    --rerank-depth 128 --dataset captions.jsonl --image-folder photos",
     "crosslens evaluate --model sentence:all-MiniLM-L6-v2 --image-text mean --dataset captions.jsonl",
     "crosslens evaluate --model sentence:all-MiniLM-L6-v2 --query-caption mean \\",
-    '    --queries "coco captions=captions_val2014.json" \\',
-    "    --dataset regions.jsonl --shared-images",
+    '    --queries "coco captions=captions_val2014.json" --dataset regions.jsonl --shared-images',
     common=("scores", "run", "qrels"),
 )
 def evaluate(
@@ -200,11 +190,9 @@ def _content(family: metric_families.Family) -> dict[str, Any]:
 
 
 @command(
-    "crosslens encode --model clip:openai/clip-vit-base-patch32 \\",
-    "    --dataset coco --captions captions.json --image-folder val2017 \\",
-    "    -o clip-b32",
-    "crosslens encode --model sentence:all-MiniLM-L6-v2 \\",
-    "    --dataset captions.jsonl -o minilm",
+    "crosslens encode --model clip:openai/clip-vit-base-patch32 --dataset coco --captions captions.json \\",
+    "    --image-folder val2017 -o clip-b32",
+    "crosslens encode --model sentence:all-MiniLM-L6-v2 --dataset captions.jsonl -o minilm",
     "crosslens encode --list",
     group="Model",
     common=("device", "batch_size", "listing"),

@@ -10,15 +10,12 @@ from typing import Annotated, Any
 
 import typer
 
-import crosslens.core as core
-import crosslens.encode as encode
-import crosslens.report as report
-import crosslens.web as web
+from crosslens import encode, report, web
 from crosslens.cli.answers import CommandAnswer, wrote
 from crosslens.cli.console import print_json, print_note, print_notes, print_result, progress_bar
 from crosslens.cli.datasets import DATASET_WORDS, DatasetOptions, served_data
 from crosslens.cli.flags import OUTPUT, Flags, Json, Overwrite, command, output_option
-from crosslens.core import Cell, FactList, Options, Part, Table, Text, UsageError, option
+from crosslens.core import Cell, FactList, Options, Part, Presented, Table, Text, UsageError, option
 from crosslens.web import AskingOptions, ExportOptions, ImportOptions, JudgingFolder, ProjectOptions
 
 AnyProject = Annotated[
@@ -65,7 +62,7 @@ def status(
     served: list[str] | None = option(
         None, "Pictures for a page, as in crosslens serve.", metavar=f"FOLDER|{DATASET_WORDS}", flags=("--serve-data",)
     ),
-) -> core.Presented:
+) -> Presented:
     """Show how far projects have come, and how far people agree.
 
     Of a survey of pairs, also every pair with its score and the share of people who say that it fits.

@@ -10,11 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
-import crosslens.comparisons as comparisons
-import crosslens.explanations as explanations
-import crosslens.pipeline as pipeline
-import crosslens.report as reports
-import crosslens.web as web
+from crosslens import comparisons, explanations, pipeline, report as reports, web
 from crosslens.cli.answers import Write
 from crosslens.cli.console import check_outputs, print_file, print_json, print_note, print_notes
 from crosslens.cli.datasets import DATASET_WORDS, DatasetOfRuns, DatasetOptions, served_data

@@ -9,21 +9,14 @@ from typing import Annotated, Any, TypeAlias
 
 import typer
 
-import crosslens.analyze as analyze
-import crosslens.core as core
-import crosslens.encode as encoders
-import crosslens.explanations as explanations
-import crosslens.pipeline as pipeline
-import crosslens.statistics as statistics
-import crosslens.storage as storage
-import crosslens.values as value_types
+from crosslens import analyze, encode as encoders, explanations, pipeline, statistics, storage, values as value_types
 from crosslens.cli.answers import check_tables, write_table
 from crosslens.cli.commands.evaluate import encoding_of
 from crosslens.cli.console import confirm_code, progress_bar
 from crosslens.cli.datasets import DatasetOfRuns, picture_files
 from crosslens.cli.flags import Flags, IntervalOptions, Overwrite, TrustCodeFlag, command, output_option
 from crosslens.cli.stored_runs import check_same_captions, load_run
-from crosslens.core import Options, UsageError, option
+from crosslens.core import Options, UnknownNameError, UsageError, option
 from crosslens.encode import EncodeOptions
 
 StoredRuns: TypeAlias = "dict[str, tuple[Path, value_types.Run]]"
@@ -132,7 +125,7 @@ def categories(
     """
     check_tables(output, overwrite=overwrite)
     if pairs.area not in statistics.AREAS:
-        raise core.UnknownNameError("area", pairs.area, statistics.AREAS)
+        raise UnknownNameError("area", pairs.area, statistics.AREAS)
     labels = analyze.Categories.of(difficulty, by)
     loaded = load_runs(runs or [])
     labelled, scores = None, dict[str, Any]()

@@ -8,19 +8,14 @@ from typing import Annotated
 
 import typer
 
-import crosslens.audits as audits
-import crosslens.comparisons as comparisons
-import crosslens.core as core
-import crosslens.explanations as explanations
-import crosslens.pipeline as pipeline
-import crosslens.values as values
+from crosslens import audits, comparisons, explanations, pipeline, values
 from crosslens.cli.answers import end_with
 from crosslens.cli.console import print_note, print_notes, print_result, progress_bar
 from crosslens.cli.datasets import DatasetOfRuns, DatasetOptions
 from crosslens.cli.exit_codes import UNMET
 from crosslens.cli.flags import ColumnOptions, Flags, Json, command
 from crosslens.cli.stored_runs import dataset_of_run, drops_by_column, load_runs, load_studies, named_tables
-from crosslens.core import Options, UsageError, option
+from crosslens.core import Options, Presented, UsageError, option
 from crosslens.encode import EncodeOptions
 
 
@@ -73,7 +68,7 @@ def show(
     all_groups: bool = option(False, "Every group, not only the largest.", flags=("--all",)),
     tables: str | None = option(None, 'Of a robustness study, such as "drops words captions".'),
     json: Json = False,
-) -> core.Presented:
+) -> Presented:
     """Print the values of a run, or of several side by side.
 
     To test whether runs differ, use `crosslens compare`.

@@ -9,18 +9,14 @@ from typing import Annotated
 
 import typer
 
-import crosslens.core as core
-import crosslens.engine as engine
-import crosslens.explanations as explanations
-import crosslens.pipeline as pipeline
-import crosslens.planning as planning
+from crosslens import engine, explanations, pipeline, planning
 from crosslens.cli.answers import CommandAnswer, wrote
 from crosslens.cli.commands.evaluate import PROTOCOL_HELP, followed, with_protocol
 from crosslens.cli.console import print_note, progress_bar
 from crosslens.cli.datasets import DatasetOptions
 from crosslens.cli.flags import Flags, IntervalOptions, Threads, command, output_option
 from crosslens.cli.stored_runs import load_run
-from crosslens.core import Options, UnknownNameError, UsageError, argument, option
+from crosslens.core import Options, Presented, UnknownNameError, UsageError, argument, option
 from crosslens.engine import EngineOptions
 
 _PHI, _M, _K, _DIRECTION = "cider", "1..50", 5, "t2i"
@@ -71,7 +67,7 @@ def curve(
     execution: EngineOptions,
     over: str = option("m", "What grows: m, or the gallery.", metavar="m|gallery"),
     threads: Threads = None,
-) -> core.Presented:
+) -> Presented:
     """Plot metrics against m, or the size of the gallery.
 
     Over m: SR is the share of the m most similar items that is retrieved, SRhit whether any of them is: where one falls
@@ -146,8 +142,7 @@ class PlanOptions(Options, group="Input"):
 
 
 @command(
-    "crosslens plan --images 1e9 --captions 1e9 --dim 768 \\",
-    "    --device h200 --nodes 64",
+    "crosslens plan --images 1e9 --captions 1e9 --dim 768 --device h200 --nodes 64",
     "crosslens plan --images 100000 --captions 500000 --dim 512 --json",
     "crosslens plan --calibrate",
     "crosslens plan --calibrate --device cuda --name h200 -o rates.json",

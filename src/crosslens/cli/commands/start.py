@@ -12,13 +12,7 @@ from typing import Annotated, Any
 
 import typer
 
-import crosslens.audits as audits
-import crosslens.core as core
-import crosslens.pipeline as pipeline
-import crosslens.planning as planning
-import crosslens.report as report
-import crosslens.synth as synthesis
-import crosslens.values as values
+from crosslens import audits, core, pipeline, planning, report, synth as synthesis, values
 from crosslens.cli.answers import CommandAnswer, end_with
 from crosslens.cli.commands.evaluate import encoding_of
 from crosslens.cli.console import confirm_code, print_note, progress_bar
@@ -169,12 +163,10 @@ _RUN = "Ranked lists, twice for both directions; or run folders, audited from th
 @command(
     "crosslens audit --dataset captions.jsonl --image-folder photos \\",
     "    --model clip:openai/clip-vit-base-patch32 -o audits/clip",
-    "crosslens audit --dataset captions.jsonl --image-folder photos \\",
-    "    --model tiny --quick -o audits/tiny",
+    "crosslens audit --dataset captions.jsonl --image-folder photos --model tiny --quick -o audits/tiny",
     "crosslens audit --dataset coco.jsonl --dataset flickr.jsonl \\",
     "    --model tiny --model path:models/triplet -o audits/all",
-    "crosslens audit --dataset captions.jsonl --image-embeddings img.npy \\",
-    "    --caption-embeddings cap.npy -o audits/mine",
+    "crosslens audit --dataset captions.jsonl --image-embeddings img.npy --caption-embeddings cap.npy -o audits/mine",
     "crosslens audit --run runs/clip -o audits/clip",
     "crosslens audit --list",
     common=("run", "quick", "only"),

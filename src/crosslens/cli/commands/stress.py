@@ -11,12 +11,7 @@ from typing import Annotated, Any
 
 import typer
 
-import crosslens.analyze as analyze
-import crosslens.data as data
-import crosslens.engine as engine
-import crosslens.perturbations as perturbations
-import crosslens.pipeline as pipeline
-import crosslens.values as value_types
+from crosslens import analyze, data, engine, perturbations, pipeline, values as value_types
 from crosslens.analyze import CaseOptions, JudgingOptions
 from crosslens.cli.answers import Write, check_tables, write_table, wrote
 from crosslens.cli.commands.evaluate import encoding_of
@@ -68,12 +63,10 @@ class StudyInputs(Options, group="Input"):
 
 @command(
     "crosslens robustness --dataset scenes/ --model tiny --perturbations all -o runs/rob",
-    "crosslens robustness --dataset captions.jsonl --image-folder photos \\",
-    "    --model clip:openai/clip-vit-base-patch32 \\",
-    "    --model siglip:google/siglip-base-patch16-224 --seeds 3 \\",
-    "    --perturbations all,adversarial,blur@3 -o runs/rob --write heat.html",
-    "crosslens robustness --dataset captions.jsonl \\",
-    "    --model sentence:all-MiniLM-L6-v2 --image-text mean \\",
+    "crosslens robustness --dataset captions.jsonl --image-folder photos --model clip:openai/clip-vit-base-patch32 \\",
+    "    --model siglip:google/siglip-base-patch16-224 --seeds 3 --perturbations all,adversarial,blur@3 -o runs/rob \\",
+    "    --write heat.html",
+    "crosslens robustness --dataset captions.jsonl --model sentence:all-MiniLM-L6-v2 --image-text mean \\",
     "    --perturbations everything -o runs/rob-text",
     "crosslens robustness --dataset captions.jsonl --variants vectors/ \\",
     "    --image-embeddings img.npy --caption-embeddings cap.npy",

@@ -10,8 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
-import crosslens.metrics as metrics
-import crosslens.train as train
+from crosslens import metrics, train
 from crosslens.cli.answers import CommandAnswer, end_with, wrote
 from crosslens.cli.completion import names_of
 from crosslens.cli.console import Bar, LogLines, confirm_code, print_note, print_notes, progress_bar
@@ -101,8 +100,7 @@ class TrainingChanges(Options, group="Training"):
 @command(
     "crosslens train --list",
     'crosslens train --list "f30k soft"',
-    "crosslens train flickr8k-vse-triplet --data flickr8k --fraction 0.1 \\",
-    "    --seed 0 -o models/t",
+    "crosslens train flickr8k-vse-triplet --data flickr8k --fraction 0.1 --seed 0 -o models/t",
     "crosslens train --recipe my-recipe.toml --data flickr8k -o models/mine",
     group="Training",
     common=("data", "recipe", "list_recipes", "fraction", "epochs", "seed", "device"),
@@ -218,8 +216,7 @@ class SweepOptions(Options, group="Training"):
     "    --set loss=triplet,sam-random fraction=0.1,0.25,1 -o sweeps/sam",
     "crosslens sweep flickr8k-vse-sam-random --data flickr8k --seeds 0,3,7 \\",
     "    --set sam.tau=3,5,10 fraction=0.1 --jobs 2 -o sweeps/tau",
-    "crosslens sweep --data flickr8k --set recipe=a.toml,b.toml \\",
-    "    --dry-run -o sweeps/models",
+    "crosslens sweep --data flickr8k --set recipe=a.toml,b.toml --dry-run -o sweeps/models",
     group="Training",
     common=("data", "settings", "seeds", "jobs", "device", "dry_run"),
 )
