@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import inspect
 import re
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import Field, dataclass, field, fields, replace
 from pathlib import Path
@@ -15,7 +14,7 @@ import typer
 
 import crosslens.data as data
 from crosslens.cli.answers import ANSWER_FLAGS, Json as Json, Overwrite as Overwrite, answer
-from crosslens.cli.completion import completion
+from crosslens.cli.completion import completion, names_of
 from crosslens.cli.help import COMMON, HELP_ALL
 from crosslens.core import (
     METHOD,
@@ -27,9 +26,7 @@ from crosslens.core import (
     declarations,
     load_plugin,
     option,
-    without_secrets,
 )
-from crosslens.engine import EngineOptions
 from crosslens.storage import offline, trusting, verification
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -61,10 +58,17 @@ def output_option(help: str, metavar: str = "FILE") -> Any:
     return option(None, help, metavar=metavar, flags=OUTPUT)
 
 
+def positional(default: Any, help: str, *, metavar: str | None = None, names: str = "") -> Any:
+    """A word of the command line without a flag; ``names`` is the kind of names that a shell proposes for it."""
+    completes = names_of(names) if names else None
+    return field(
+        default=default, metadata={"word": typer.Argument(metavar=metavar, help=help, autocompletion=completes)}
+    )
+
+
 _LONGEST_LINE = 79
 IMAGE_TEXT = "For {} of texts: an image is the mean of its captions' vectors (mean), or a summary of them (extractive)."
 
-_ENGINE_FLAGS = tuple(f"--{name.replace('_', '-')}" for name in declarations(EngineOptions))
 _METAVARS = {int: "N", float: "NUMBER", str: "NAME", Path: "FILE"}
 """What a flag's value is called where its option does not say."""
 _PYTHON_NAMES: dict[str, tuple[str, ...]] = {
@@ -166,18 +170,6 @@ def _wrapped(example: str) -> list[str]:
     return [*lines, line]
 
 
-def recorded_command() -> list[str]:
-    """The command line as runs store it: without credentials and the engine, which changes nothing about the result."""
-    words, recorded = iter(sys.argv), []
-    for word in words:
-        name, joined, _ = word.partition("=")
-        if name not in _ENGINE_FLAGS:
-            recorded.append(word)
-        elif not joined:
-            next(words, None)
-    return list(map(without_secrets, recorded))
-
-
 def expand_options(function: F, group: str = METHOD) -> F:
     """The function with a flag for each parameter that is an ``option``, and each field of its options classes."""
     hints = get_type_hints(function, include_extras=True)
@@ -190,6 +182,10 @@ def expand_options(function: F, group: str = METHOD) -> F:
             flags = _flags_of(kind, next((detail for detail in details if isinstance(detail, Flags)), Flags()))
             expanded[name] = kind, {flag.name for flag in flags}
             parameters += flags
+        elif isinstance(parameter.default, Field) and "word" in parameter.default.metadata:
+            default = parameter.empty if parameter.default.default is ... else parameter.default.default
+            annotation = Annotated[hints[name], parameter.default.metadata["word"]]
+            parameters.append(parameter.replace(annotation=annotation, default=default, kind=parameter.KEYWORD_ONLY))
         elif isinstance(parameter.default, Field):
             declared = parameter.default.metadata["option"]
             parameters.append(_flag(name, hints[name], parameter.default.default, declared.in_group(name, group)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -12,9 +13,20 @@ from crosslens import explanations, pipeline, report as reports, values
 from crosslens.cli.answers import wrote
 from crosslens.cli.console import print_note, print_notes
 from crosslens.cli.datasets import DatasetOptions
-from crosslens.core import CrosslensError, InputError, Presented, Section, UsageError, address_of
+from crosslens.core import (
+    CrosslensError,
+    InputError,
+    Presented,
+    Section,
+    UsageError,
+    address_of,
+    declarations,
+    without_secrets,
+)
+from crosslens.engine import EngineOptions
 
 _MAX_SHOWN = 5
+_ENGINE_FLAGS = tuple(f"--{name.replace('_', '-')}" for name in declarations(EngineOptions))
 
 
 def load_run(folder: Path) -> values.Run:
@@ -129,6 +141,18 @@ def drops_by_column(study: pipeline.Robustness, by: str | None, columns: Path) -
 
 def _runs_in(folder: Path) -> list[str]:
     return sorted(str(file.parent) for file in folder.glob(f"*/{values.RUN_FILE}")) if folder.is_dir() else []
+
+
+def recorded_command() -> list[str]:
+    """The command line as runs store it: without credentials and the engine, which changes nothing about the result."""
+    words, recorded = iter(sys.argv), []
+    for word in words:
+        name, joined, _ = word.partition("=")
+        if name not in _ENGINE_FLAGS:
+            recorded.append(word)
+        elif not joined:
+            next(words, None)
+    return list(map(without_secrets, recorded))
 
 
 def run_written_at(output: Path | None) -> int | None:

@@ -7,13 +7,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 from crosslens import analyze, audits, data, engine, explanations, pipeline, storage, values
 from crosslens.analyze import DiscriminabilityOptions, LabelSettings
 from crosslens.cli.answers import CommandAnswer, check_tables, write_table, wrote
 from crosslens.cli.commands.evaluate import PROTOCOL_HELP, encoding_of, followed, with_protocol
-from crosslens.cli.completion import names_of
 from crosslens.cli.console import check_outputs, confirm_code, print_note, progress_bar
 from crosslens.cli.datasets import (
     DATASETS,
@@ -33,6 +30,7 @@ from crosslens.cli.flags import (
     TrustCodeFlag,
     command,
     output_option,
+    positional,
 )
 from crosslens.cli.stored_runs import load_run
 from crosslens.core import FactList, Options, Presented, UsageError, option
@@ -166,10 +164,8 @@ def discriminability(
 )
 def run(
     encode: Annotated[EncodeOptions, Flags(only=("device", "batch_size", "cache", "offline"))],
-    name: Annotated[
-        str | None, typer.Argument(metavar="ANALYSIS", help="One of --list.", autocompletion=names_of("ANALYSIS"))
-    ] = None,
-    folder: Annotated[Path | None, typer.Argument(metavar="RUN", help="A run over a dataset.")] = None,
+    name: str | None = positional(None, "One of --list.", metavar="ANALYSIS", names="ANALYSIS"),
+    folder: Path | None = positional(None, "A run over a dataset.", metavar="RUN"),
     seed: int = option(0, "Seed of what is drawn and permuted.", metavar="N"),
     listing: bool = option(False, "Print the analyses, and nothing else.", flags=("--list",)),
     trust_code: TrustCodeFlag = False,
@@ -222,7 +218,7 @@ def labels(
     encode: Annotated[EncodeOptions, Flags(only=("image_folder",))],
     settings: Annotated[LabelSettings, Flags(without=("shortest",))],
     files: LabelFiles,
-    runs: Annotated[list[Path] | None, typer.Argument(help="Run folders of one dataset, one per model.")] = None,
+    runs: list[Path] | None = positional(None, "Run folders of one dataset, one per model."),
     direction: str | None = option(None, "Caption queries against images, or against their texts.", metavar="t2i|t2t"),
     no_pictures: bool = option(False, "Do not open the image files."),
     image_embeddings: str | None = option(

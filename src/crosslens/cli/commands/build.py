@@ -16,7 +16,7 @@ from crosslens.cli.answers import wrote
 from crosslens.cli.commands.evaluate import encoding_of
 from crosslens.cli.console import check_outputs, confirm_code, print_note, print_notes, progress_bar
 from crosslens.cli.datasets import DatasetOptions, dataset_words, image_vectors, load_dataset_words
-from crosslens.cli.flags import IMAGE_TEXT, Flags, Json, Overwrite, command, output_option
+from crosslens.cli.flags import IMAGE_TEXT, Flags, Json, Overwrite, command, output_option, positional
 from crosslens.core import Options, UsageError, declarations, option, without_secrets
 from crosslens.encode import EncodeOptions
 from crosslens.storage import named_by, trusting
@@ -337,10 +337,8 @@ def _imp_origin(arguments: dict[str, Any]) -> dict[str, Any]:
     common=("column", "languages", "minimum_words", "near_duplicates"),
 )
 def clean(
-    source: Annotated[
-        Path, typer.Argument(metavar="FILE", help="Captions: .txt (one per line), .csv, .tsv or .parquet.")
-    ],
     settings: CleaningSettings,
+    source: Path = positional(..., "Captions: .txt (one per line), .csv, .tsv or .parquet.", metavar="FILE"),
     column: str | None = option(None, "The column with the captions. [default: caption, captions, text, title or alt]"),
     near_duplicates: float | None = option(
         None,

@@ -11,7 +11,8 @@ from crosslens import comparisons, data, pipeline, values
 from crosslens.cli.answers import wrote
 from crosslens.cli.console import print_note, progress_bar
 from crosslens.cli.datasets import DATASET_WORDS, load_dataset_words
-from crosslens.cli.flags import Flags, Overwrite, command, output_option, recorded_command
+from crosslens.cli.flags import Flags, Overwrite, command, output_option
+from crosslens.cli.stored_runs import recorded_command
 from crosslens.core import Options, UsageError, option
 from crosslens.encode import EncodeOptions
 from crosslens.pipeline import CaptionSetOptions

@@ -6,15 +6,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
-
 from crosslens import analyze, data, pipeline
 from crosslens.analyze import CalibrationOptions
 from crosslens.cli.answers import check_tables, write_table, wrote
 from crosslens.cli.commands.evaluate import encoding_of
 from crosslens.cli.console import check_outputs, confirm_code, progress_bar
 from crosslens.cli.datasets import DATASET_WORDS, DatasetOptions, load_dataset_words, picture_files
-from crosslens.cli.flags import SEVERAL, Flags, Overwrite, TrustCodeFlag, command, output_option
+from crosslens.cli.flags import SEVERAL, Flags, Overwrite, TrustCodeFlag, command, output_option, positional
 from crosslens.cli.stored_runs import load_run
 from crosslens.core import Options, UsageError, option
 from crosslens.encode import EncodeOptions
@@ -163,8 +161,8 @@ _THRESHOLDS = ", ".join(map(str, analyze.WEB_THRESHOLDS))
     "    --web-scores datacomp.npy --keep 0.9 0.4 0.1 --write loss.html",
 )
 def filter_loss(
-    table: Annotated[Path, typer.Argument(help="The table that crosslens analyze difficulty -o wrote.")],
     *,
+    table: Path = positional(..., "The table that crosslens analyze difficulty -o wrote."),
     model: str | None = option(None, "Whose scores filter. [default: the only model]", metavar="NAME"),
     threshold: list[float] | None = option(
         None,

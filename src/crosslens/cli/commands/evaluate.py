@@ -6,15 +6,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
-
 from crosslens import encode as encoders, engine, metrics as metric_families, pipeline, storage, values as value_types
 from crosslens.cli.answers import CommandAnswer
-from crosslens.cli.completion import names_of
 from crosslens.cli.console import confirm_code, print_note, progress_bar
 from crosslens.cli.datasets import DATASET_WORDS, DatasetOptions, dataset_words
-from crosslens.cli.flags import Flags, Overwrite, Plugins, TrustCodeFlag, command, output_option, recorded_command
-from crosslens.cli.stored_runs import EvaluatedRun, evaluated_run, run_written_at
+from crosslens.cli.flags import Flags, Overwrite, Plugins, TrustCodeFlag, command, output_option, positional
+from crosslens.cli.stored_runs import EvaluatedRun, evaluated_run, recorded_command, run_written_at
 from crosslens.core import FactList, Presented, Text, UsageError, option
 from crosslens.encode import EncodeOptions
 from crosslens.engine import EngineOptions
@@ -25,9 +22,7 @@ PROTOCOL_HELP = "Follow a paper and say so beside every figure: {} (see crosslen
 
 @command("crosslens protocols", "crosslens protocols five", "crosslens protocols --json", reads_files=False)
 def protocols(
-    name: Annotated[
-        str | None, typer.Argument(help="Describe this protocol in full.", autocompletion=names_of("PROTOCOL"))
-    ] = None,
+    name: str | None = positional(None, "Describe this protocol in full.", names="PROTOCOL"),
 ) -> pipeline.ProtocolList:
     """List the papers' protocols: metrics and conventions."""
     entries = pipeline.PROTOCOLS if name is None else [pipeline.PROTOCOLS[name]]
@@ -114,8 +109,8 @@ def evaluate(
 
 @command("crosslens run runs/clip-b32/recipe.toml", "crosslens run my-recipe.toml -o runs/again --json")
 def run(
-    recipe: Annotated[Path, typer.Argument(help="A recipe.toml, written by a run or by hand; or a run folder.")],
     encode: Annotated[EncodeOptions, Flags(only=("offline",))],
+    recipe: Path = positional(..., "A recipe.toml, written by a run or by hand; or a run folder."),
     output: Path | None = _OUTPUT,
     overwrite: Overwrite = False,
     allow_changed: bool = option(False, "Continue although inputs changed since the recipe was stored."),
@@ -152,9 +147,7 @@ def run(
 
 @command("crosslens metrics", "crosslens metrics CappedRecall", "crosslens metrics --json", reads_files=False)
 def metrics(
-    name: Annotated[
-        str | None, typer.Argument(help="Describe this metric in full.", autocompletion=names_of("METRIC"))
-    ] = None,
+    name: str | None = positional(None, "Describe this metric in full.", names="METRIC"),
 ) -> CommandAnswer:
     """List the metrics with their definitions."""
     if name is not None:

@@ -6,14 +6,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
-
 from crosslens import comparisons, explanations, pipeline, values
 from crosslens.cli.answers import Write, wrote
 from crosslens.cli.commands.evaluate import PROTOCOL_HELP, encoding_of, followed, with_protocol
 from crosslens.cli.console import print_note, progress_bar
 from crosslens.cli.datasets import DatasetOfRuns, DatasetOptions
-from crosslens.cli.flags import ColumnOptions, Flags, Overwrite, command, output_option
+from crosslens.cli.flags import ColumnOptions, Flags, Overwrite, command, output_option, positional
 from crosslens.cli.stored_runs import dataset_of_run, load_run, load_runs
 from crosslens.core import Options, Presented, UsageError, option
 from crosslens.encode import EncodeOptions
@@ -51,10 +49,10 @@ class FailureOptions(Options):
     common=("query", "direction", "by", "compare", "show"),
 )
 def explain(
-    runs: Annotated[list[Path], typer.Argument(help="A run folder, or several for one table of their metrics.")],
     source: DatasetOfRuns,
     encode: Annotated[EncodeOptions, Flags(only=("image_folder",))],
     *,
+    runs: list[Path] = positional(..., "A run folder, or several for one table of their metrics."),
     query: list[str] | None = option(None, "A query to explain in full, by its id; may be repeated.", metavar="ID"),
     direction: str | None = option(None, "[default: the one that has the query; texts first]", metavar="t2i|t2t|i2t"),
     protocol: str | None = option(None, PROTOCOL_HELP.format("expl")),

@@ -7,14 +7,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, TypeAlias
 
-import typer
-
 from crosslens import analyze, encode as encoders, explanations, pipeline, statistics, storage, values as value_types
 from crosslens.cli.answers import check_tables, write_table
 from crosslens.cli.commands.evaluate import encoding_of
 from crosslens.cli.console import confirm_code, progress_bar
 from crosslens.cli.datasets import DatasetOfRuns, picture_files
-from crosslens.cli.flags import Flags, IntervalOptions, Overwrite, TrustCodeFlag, command, output_option
+from crosslens.cli.flags import Flags, IntervalOptions, Overwrite, TrustCodeFlag, command, output_option, positional
 from crosslens.cli.stored_runs import check_same_captions, load_run
 from crosslens.core import Options, UnknownNameError, UsageError, option
 from crosslens.encode import EncodeOptions
@@ -109,7 +107,7 @@ def categories(
     intervals: IntervalOptions,
     pairs: NegativeOptions,
     models: SourceOptions,
-    runs: Annotated[list[Path] | None, typer.Argument(help="Run folders of one dataset, one per model.")] = None,
+    runs: list[Path] | None = positional(None, "Run folders of one dataset, one per model."),
     difficulty: Path = option(..., "A table with the ids of captions, images or both: .parquet, .csv or .tsv."),
     by: str = option("difficulty", "The column of the table that holds the categories."),
     metrics: str | None = option(None, "Metrics of ranks. [default: Hit@1 Hit@5 Hit@10 MedR[all] MeanR[all] mAP@R]"),
@@ -174,7 +172,7 @@ def scorers(
     encode: Annotated[EncodeOptions, Flags(without=("skip_bad",))],
     intervals: IntervalOptions,
     models: SourceOptions,
-    runs: Annotated[list[Path] | None, typer.Argument(help="Run folders, whose models are scorers.")] = None,
+    runs: list[Path] | None = positional(None, "Run folders, whose models are scorers."),
     phi: list[str] | None = option(None, "A similarity of a caption to the image's other captions; may be repeated."),
     form: str = option(
         "cosine", "What becomes of the cosine of a model or a run.", metavar="|".join(_FORMS), choices=_FORMS

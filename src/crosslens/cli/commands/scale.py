@@ -7,14 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from crosslens import engine, explanations, pipeline, planning
 from crosslens.cli.answers import CommandAnswer, wrote
 from crosslens.cli.commands.evaluate import PROTOCOL_HELP, followed, with_protocol
 from crosslens.cli.console import print_note, progress_bar
 from crosslens.cli.datasets import DatasetOptions
-from crosslens.cli.flags import Flags, IntervalOptions, Threads, command, output_option
+from crosslens.cli.flags import Flags, IntervalOptions, Threads, command, output_option, positional
 from crosslens.cli.stored_runs import load_run
 from crosslens.core import Options, Presented, UnknownNameError, UsageError, argument, option
 from crosslens.engine import EngineOptions
@@ -59,12 +57,12 @@ class GalleryOptions(Options):
     common=("over", "phi", "m", "k", "direction", "sizes"),
 )
 def curve(
-    runs: Annotated[list[Path], typer.Argument(help="One or more run folders; over m, of one dataset.")],
     source: Annotated[DatasetOptions, Flags(help={"dataset": _RUN_DATASET})],
     intervals: IntervalOptions,
     semantic: SemanticOptions,
     sizes: GalleryOptions,
     execution: EngineOptions,
+    runs: list[Path] = positional(..., "One or more run folders; over m, of one dataset."),
     over: str = option("m", "What grows: m, or the gallery.", metavar="m|gallery"),
     threads: Threads = None,
 ) -> Presented:

@@ -10,23 +10,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
-
 from crosslens import audits, core, pipeline, planning, report, synth as synthesis, values
 from crosslens.cli.answers import CommandAnswer, end_with
 from crosslens.cli.commands.evaluate import encoding_of
 from crosslens.cli.console import confirm_code, print_note, progress_bar
 from crosslens.cli.datasets import DATASET_WORDS, DatasetOptions, dataset_sources
-from crosslens.cli.flags import (
-    OUTPUT,
-    Flags,
-    Overwrite,
-    Plugins,
-    TrustCodeFlag,
-    command,
-    output_option,
-    recorded_command,
-)
+from crosslens.cli.flags import OUTPUT, Flags, Overwrite, Plugins, TrustCodeFlag, command, output_option, positional
+from crosslens.cli.stored_runs import recorded_command
 from crosslens.core import Cell, FactList, MissingExtraError, Presented, Section, Table, Text, UsageError, option
 from crosslens.encode import EncodeOptions
 from crosslens.engine import duration
@@ -228,8 +218,8 @@ def audit(
     common=("only", "repeats"),
 )
 def calibrate(
-    audit: Annotated[Path, typer.Argument(metavar="AUDIT", help="The folder of an audit.")],
     encode: Annotated[EncodeOptions, Flags(only=("device", "batch_size", "cache", "offline"))],
+    audit: Path = positional(..., "The folder of an audit.", metavar="AUDIT"),
     run: str | None = option(
         None, "The run of the audit that defects are planted into. [default: the first]", metavar="NAME"
     ),

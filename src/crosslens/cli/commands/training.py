@@ -6,15 +6,12 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Annotated, Any
-
-import typer
+from typing import Any
 
 from crosslens import metrics, train
 from crosslens.cli.answers import CommandAnswer, end_with, wrote
-from crosslens.cli.completion import names_of
 from crosslens.cli.console import Bar, LogLines, confirm_code, print_note, print_notes, progress_bar
-from crosslens.cli.flags import SEVERAL, Json, Overwrite, Plugins, TrustCodeFlag, command, output_option
+from crosslens.cli.flags import SEVERAL, Json, Overwrite, Plugins, TrustCodeFlag, command, output_option, positional
 from crosslens.core import FactList, Options, Text, UsageError, declarations, option
 from crosslens.storage import trusting
 
@@ -106,8 +103,8 @@ class TrainingChanges(Options, group="Training"):
     common=("data", "recipe", "list_recipes", "fraction", "epochs", "seed", "device"),
 )
 def train_command(
-    name: Annotated[str | None, typer.Argument(help=_RECIPE, autocompletion=names_of("RECIPE"))] = None,
     *,
+    name: str | None = positional(None, _RECIPE, names="RECIPE"),
     recipe: Path | None = option(None, "A recipe file, in place of the name.", metavar="FILE.toml"),
     data: Path | None = _DATA,
     output: Path | None = output_option("Where the model is written.", "FOLDER"),
@@ -221,8 +218,8 @@ class SweepOptions(Options, group="Training"):
     common=("data", "settings", "seeds", "jobs", "device", "dry_run"),
 )
 def sweep_command(
-    recipe: Annotated[str | None, typer.Argument(help=_RECIPE, autocompletion=names_of("RECIPE"))] = None,
     *,
+    recipe: str | None = positional(None, _RECIPE, names="RECIPE"),
     data: Path | None = _DATA,
     settings: list[str] | None = option(
         None,
