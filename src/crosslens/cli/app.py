@@ -51,59 +51,37 @@ GROUPS: dict[str, tuple[str, dict[str, Command]]] = {
     "analyze": (
         "Analyze a dataset: captions, labels, polysemy.",
         {
-            "granularity": analyze.granularity,
-            "discriminability": analyze.discriminability,
-            "labels": analyze.labels,
-            "polysemy": polysemy.polysemy,
-            "difficulty": difficulty.difficulty,
-            "filter-loss": difficulty.filter_loss,
-            "categories": panels.categories,
-            "scorers": panels.scorers,
+            "granularity": analyze.granularity, "discriminability": analyze.discriminability,
+            "labels": analyze.labels, "polysemy": polysemy.polysemy, "difficulty": difficulty.difficulty,
+            "filter-loss": difficulty.filter_loss, "categories": panels.categories, "scorers": panels.scorers,
             "run": analyze.run,
         },
     ),
     "judging": (
         "Projects in which people judge items.",
         {
-            "new": judging.new,
-            "import": judging.import_,
-            "export": judging.export,
-            "invite": judging.invite,
-            "members": judging.members,
-            "accounts": judging.accounts,
-            "audit": judging.audit,
+            "new": judging.new, "import": judging.import_, "export": judging.export, "invite": judging.invite,
+            "members": judging.members, "accounts": judging.accounts, "audit": judging.audit,
             "status": judging.status,
         },
     ),
     "build": ("Build new benchmarks from candidates.", {"recos": build.recos, "imp": build.imp, "clean": build.clean}),
-}
+}  # fmt: skip
 """Commands of two words: the first, its help, and the second with their functions."""
 HEADINGS: dict[str, dict[str, Command | None]] = {
     "Start": {"demo": start.demo, "audit": start.audit, "calibrate": start.calibrate, "doctor": start.doctor},
     "Evaluate": {
-        "evaluate": evaluate.evaluate,
-        "compare": runs.compare,
-        "leaderboard": runs.leaderboard,
-        "check": runs.check,
-        "run": evaluate.run,
-        "encode": evaluate.encode,
-        "metrics": evaluate.metrics,
+        "evaluate": evaluate.evaluate, "compare": runs.compare, "leaderboard": runs.leaderboard,
+        "check": runs.check, "run": evaluate.run, "encode": evaluate.encode, "metrics": evaluate.metrics,
         "protocols": evaluate.protocols,
     },
     "Look": {
-        "show": runs.show,
-        "serve": pages.serve,
-        "report": pages.report,
-        "gallery": pages.gallery,
-        "plot": runs.plot,
-        "export": pages.export,
+        "show": runs.show, "serve": pages.serve, "report": pages.report, "gallery": pages.gallery,
+        "plot": runs.plot, "export": pages.export,
     },
     "Understand": {
-        "explain": explain.explain,
-        "analyze": None,
-        "counterfactual": explain.counterfactual,
-        "caption-sets": caption_sets.caption_sets,
-        "similarity": relevance.similarity,
+        "explain": explain.explain, "analyze": None, "counterfactual": explain.counterfactual,
+        "caption-sets": caption_sets.caption_sets, "similarity": relevance.similarity,
         "missing-positives": relevance.missing_positives,
     },
     "Stress": {"robustness": stress.robustness, "perturb": stress.perturb, "hard-negatives": stress.hard_negatives},
@@ -111,7 +89,7 @@ HEADINGS: dict[str, dict[str, Command | None]] = {
     "Train": {"train": training.train_command, "sweep": training.sweep_command},
     "People": {"judging": None, "judge": judging.judge, "agreement": relevance.agreement},
     "Scale": {"curve": scale.curve, "plan": scale.plan},
-}
+}  # fmt: skip
 """Heading of the help → its commands, the most used first; None for those of ``GROUPS``."""
 
 _EPILOG = "\b\nExit codes:\n" + "\n".join(f"  {code:>3}  {meaning}" for code, meaning in EXIT_CODES.items())
@@ -130,13 +108,9 @@ class _HelpByHeading(typer.core.TyperGroup):
 
 # Plain help: it reads the same on a terminal, in a pipe and in the documentation.
 app = typer.Typer(
-    name="crosslens",
-    cls=_HelpByHeading,
-    rich_markup_mode=None,
-    pretty_exceptions_enable=False,
-    epilog=_EPILOG,
+    name="crosslens", cls=_HelpByHeading, rich_markup_mode=None, pretty_exceptions_enable=False, epilog=_EPILOG,
     context_settings={"help_option_names": ["-h", "--help"]},
-)
+)  # fmt: skip
 
 
 def _print_version(asked: bool) -> None:

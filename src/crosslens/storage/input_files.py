@@ -99,28 +99,15 @@ REMOTE_SECONDS = Limit(
 CAPTION_CHARACTERS = Limit("CROSSLENS_MAX_CAPTION_CHARACTERS", 100_000, "characters", "One caption.")
 
 LIMITS = (
-    IMAGE_PIXELS,
-    PIXELS_IN_FLIGHT,
-    ASPECT_RATIO,
-    IMAGE_BYTES,
-    MEMBER_BYTES,
-    UNPACKED_BYTES,
-    VECTOR_BYTES,
-    DEVICE_BYTES,
-    REMOTE_BYTES,
-    REMOTE_SECONDS,
-    CAPTION_CHARACTERS,
-)
+    IMAGE_PIXELS, PIXELS_IN_FLIGHT, ASPECT_RATIO, IMAGE_BYTES, MEMBER_BYTES, UNPACKED_BYTES, VECTOR_BYTES,
+    DEVICE_BYTES, REMOTE_BYTES, REMOTE_SECONDS, CAPTION_CHARACTERS,
+)  # fmt: skip
 
 
 _KINDS = {
-    stat.S_IFIFO: "a named pipe",
-    stat.S_IFSOCK: "a socket",
-    stat.S_IFCHR: "a device",
-    stat.S_IFBLK: "a device",
-    stat.S_IFDIR: "a folder",
-    stat.S_IFLNK: "a link",
-}
+    stat.S_IFIFO: "a named pipe", stat.S_IFSOCK: "a socket", stat.S_IFCHR: "a device", stat.S_IFBLK: "a device",
+    stat.S_IFDIR: "a folder", stat.S_IFLNK: "a link",
+}  # fmt: skip
 # What the system says of a path that cannot name a file.
 _NO_FILE = (errno.ENAMETOOLONG, errno.ELOOP, errno.ENOTDIR, errno.EACCES, errno.EPERM)
 

@@ -186,16 +186,9 @@ def synth(
     scenes are of the task calculation. Running the same command again resumes where it was interrupted.
     """
     dataset = synthesis.write_scenes(
-        output,
-        images,
-        tasks,
-        seed,
-        version=version,
-        gallery=gallery,
-        workers=workers,
-        overwrite=overwrite,
+        output, images, tasks, seed, version=version, gallery=gallery, workers=workers, overwrite=overwrite,
         progress=progress_bar(),
-    )
+    )  # fmt: skip
     per_task = dict(dataset.images["task"].value_counts(sort=True).sort("task").iter_rows())
     images_drawn, captions = len(dataset.image_ids), len(dataset.caption_ids)
     lines = (
@@ -204,11 +197,7 @@ def synth(
         f"Look at it: crosslens data describe {output}/",
     )
     facts = {
-        "output": str(output),
-        "name": dataset.name,
-        "images": images_drawn,
-        "captions": captions,
-        "tasks": per_task,
-        "fingerprint": dataset.fingerprint,
-    }
+        "output": str(output), "name": dataset.name, "images": images_drawn, "captions": captions,
+        "tasks": per_task, "fingerprint": dataset.fingerprint,
+    }  # fmt: skip
     return CommandAnswer(dataset.name, (Text(lines),), facts)

@@ -128,15 +128,9 @@ def run(
         before = run_written_at(folder)
         loaded = pipeline.Recipe.read(file, trust_code=trusted).with_plugins(plugin or ())
         result = pipeline.run_recipe(
-            loaded,
-            folder,
-            overwrite=overwrite,
-            allow_changed=allow_changed,
-            progress=progress_bar(),
-            command=recorded_command(),
-            encoding=replace(encode, device=loaded.options.device),
-            trust_code=trusted,
-        )
+            loaded, folder, overwrite=overwrite, allow_changed=allow_changed, progress=progress_bar(),
+            command=recorded_command(), encoding=replace(encode, device=loaded.options.device), trust_code=trusted,
+        )  # fmt: skip
     answer = evaluated_run(result, output, before == run_written_at(folder))
     if (file.parent / value_types.RUN_FILE).exists():
         same = value_types.Run.load(file.parent).fingerprint == result.fingerprint

@@ -211,14 +211,9 @@ def export(
         if len(runs) != 1 or output is None or output == "-":
             raise UsageError("fiftyone is a folder of one run", fix="name one run, and -o FOLDER")
         files_written = reports.write_fiftyone(
-            load_run(runs[0]),
-            output,
-            source.dataset,
-            metrics=metrics,
-            image_folder=encode.image_folder,
-            overwrite=overwrite,
-            **source.reader_options(),
-        )
+            load_run(runs[0]), output, source.dataset, metrics=metrics, image_folder=encode.image_folder,
+            overwrite=overwrite, **source.reader_options(),
+        )  # fmt: skip
         if json:
             print_json({"format": to, "files": list(map(str, files_written))})
         else:

@@ -104,16 +104,10 @@ def missing_positives(
         asking = None if queries is None else load_dataset_words(queries)
         dataset = encode.text_queries(dataset, encode.EACH, asking, shared_images=shared_images).dataset
     result = analyze.find_missing_positives(
-        dataset,
-        phi,
-        quantile=quantile,
-        threshold=threshold,
-        verified=None if verify is None else data.read_relevance(verify),
-        most=most,
-        seed=seed,
-        threads=threads,
+        dataset, phi, quantile=quantile, threshold=threshold,
+        verified=None if verify is None else data.read_relevance(verify), most=most, seed=seed, threads=threads,
         progress=progress_bar(),
-    )
+    )  # fmt: skip
     if output is not None:
         data.write_qrels(result.relevance(extra_only=extra_only), output)
     if table is not None:

@@ -158,18 +158,10 @@ def compare(
     if not options.changes:
         return comparison
     changes = explanations.compare_queries(
-        loaded[0],
-        loaded[1],
-        dataset_of_run(loaded[0], source),
-        options.direction,
-        names=(comparison.baseline, comparison.others[0]),
-        phi=options.phi,
-        most=options.show,
-        permutations=test.permutations,
-        seed=test.seed,
-        image_folder=encode.image_folder,
-        progress=progress_bar(),
-    )
+        loaded[0], loaded[1], dataset_of_run(loaded[0], source), options.direction,
+        names=(comparison.baseline, comparison.others[0]), phi=options.phi, most=options.show,
+        permutations=test.permutations, seed=test.seed, image_folder=encode.image_folder, progress=progress_bar(),
+    )  # fmt: skip
     return replace(comparison, changes=changes)
 
 

@@ -105,18 +105,9 @@ def curve(
         loaded = [load_run(folder) for folder in runs]
         dataset = source.load_if_given() or explanations.dataset_of_run(loaded[0])
         curves = pipeline.curve(
-            loaded,
-            dataset,
-            phi,
-            m=counts,
-            k=semantic.k,
-            direction=direction,
-            non_gt=not semantic.ground_truth,
-            by_image=by_image,
-            threads=threads,
-            progress=progress_bar(),
-            **vars(intervals),
-        )
+            loaded, dataset, phi, m=counts, k=semantic.k, direction=direction, non_gt=not semantic.ground_truth,
+            by_image=by_image, threads=threads, progress=progress_bar(), **vars(intervals),
+        )  # fmt: skip
     return with_protocol(curves, record)
 
 

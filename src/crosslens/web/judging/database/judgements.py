@@ -42,17 +42,13 @@ class Judged:
 
 _HELD = (
     select(
-        AssignmentRow.item,
-        AssignmentRow.state,
-        AssignmentRow.created,
-        ItemRow.kind,
-        ProjectRow.labels,
+        AssignmentRow.item, AssignmentRow.state, AssignmentRow.created, ItemRow.kind, ProjectRow.labels,
     )
     .join(ItemRow, ItemRow.id == AssignmentRow.item)
     .join(ProjectRow, ProjectRow.id == ItemRow.project)
     .where(AssignmentRow.id == bindparam("assignment"), AssignmentRow.account == bindparam("account"))
     .with_for_update(of=AssignmentRow)
-)
+)  # fmt: skip
 NEWEST_JUDGEMENTS = (
     select(JudgementRow)
     .join(ItemRow, ItemRow.id == JudgementRow.item)
@@ -167,21 +163,14 @@ def judgements(session: Session, project: int) -> list[dict[str, Any]]:
     """All judgements of a project, oldest first: the columns of a table of judgements."""
     query = (
         select(
-            JudgementRow.item,
-            AccountRow.name.label("account"),
-            JudgementRow.labels,
-            JudgementRow.rating,
-            JudgementRow.text,
-            ItemRow.kind,
-            JudgementRow.source,
-            JudgementRow.created,
-            JudgementRow.seconds,
+            JudgementRow.item, AccountRow.name.label("account"), JudgementRow.labels, JudgementRow.rating,
+            JudgementRow.text, ItemRow.kind, JudgementRow.source, JudgementRow.created, JudgementRow.seconds,
         )
         .join(ItemRow, ItemRow.id == JudgementRow.item)
         .join(AccountRow, AccountRow.id == JudgementRow.account)
         .where(ItemRow.project == project)
         .order_by(JudgementRow.id)
-    )
+    )  # fmt: skip
     return [dict(row) for row in session.execute(query).mappings()]
 
 

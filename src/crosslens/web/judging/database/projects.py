@@ -165,15 +165,10 @@ def create_project(
         raise InputError("the project has no name")
     with database.writing() as session:
         row = ProjectRow(
-            name=name.strip(),
-            task=task,
-            labels=json_form(form or kind.form),
-            guidelines=kind.guidelines if guidelines is None else guidelines,
-            overlap=overlap,
-            seed=seed,
-            settings=asdict(settings),
-            created=session.now,
-        )
+            name=name.strip(), task=task, labels=json_form(form or kind.form),
+            guidelines=kind.guidelines if guidelines is None else guidelines, overlap=overlap, seed=seed,
+            settings=asdict(settings), created=session.now,
+        )  # fmt: skip
         session.add(row)
         session.flush()
         if owner is not None:
