@@ -290,11 +290,9 @@ def _flag(name: str, annotation: Any, default: Any, declared: Declaration) -> in
         annotation = list[kind] | None if default is None else list[kind]  # type: ignore[valid-type]
         default = default if default in (None, ...) else [default]
     return inspect.Parameter(
-        name,
-        inspect.Parameter.KEYWORD_ONLY,
-        annotation=Annotated[annotation, info, single],
+        name, inspect.Parameter.KEYWORD_ONLY, annotation=Annotated[annotation, info, single],
         default=inspect.Parameter.empty if default is ... else default,
-    )
+    )  # fmt: skip
 
 
 def _annotated_flag(name: str, annotation: Any, default: Any) -> inspect.Parameter:

@@ -84,11 +84,9 @@ class ShardedBlocks:
             if shape[1:] != first[1:]:
                 width, other = ("×".join(map(str, size[1:])) for size in (shape, first))
                 raise InputError(
-                    f"vectors of {width} numbers, and of {other} in {self._names[0]}",
-                    file=name,
-                    expected="shards of the same width",
-                    fix="encode all shards with the same model",
-                )
+                    f"vectors of {width} numbers, and of {other} in {self._names[0]}", file=name,
+                    expected="shards of the same width", fix="encode all shards with the same model",
+                )  # fmt: skip
         self._starts = np.concatenate([[0], np.cumsum([shape[0] for shape, _ in facts])])
         self.shape: tuple[int, ...] = (int(self._starts[-1]), *facts[0][0][1:])
         self.dtype = np.result_type(*(dtype for _, dtype in facts))

@@ -264,14 +264,10 @@ def labels(
         wrote(cleaned, files.qrels)
         return reviewed
     result = analyze.assess_label_quality(
-        dataset,
-        loaded,
+        dataset, loaded,
         pictures=None if no_pictures else picture_files(dataset, loaded.values(), encode.image_folder),
-        images=image_vectors(dataset, image_embeddings),
-        direction=direction,
-        words=not no_words,
-        settings=settings,
+        images=image_vectors(dataset, image_embeddings), direction=direction, words=not no_words, settings=settings,
         progress=progress_bar(),
-    )
+    )  # fmt: skip
     files.write(result)
     return replace(result, shown=show)

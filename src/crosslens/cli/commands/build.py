@@ -139,23 +139,15 @@ def recos(
     names_encoders = any(logged.get(name) for name in _ENCODERS)
     with trusting(benchmark.trust_code or confirm_code), named_by(repeat if names_encoders else None):
         result = build.build_recos(
-            data.load_dataset(inputs.candidates, **options),
-            inputs.encoder,
-            settings,
-            generator=None if generator == "none" else generator,
-            grammar=None if grammar == "none" else grammar,
-            verified=verified,
-            text_encoder=inputs.text_encoder,
-            image_encoder=inputs.image_encoder,
-            image_text=inputs.image_text,
-            output=output,
-            copy_images=logged.get("copy_images", benchmark.copy_images),
-            overwrite=overwrite,
+            data.load_dataset(inputs.candidates, **options), inputs.encoder, settings,
+            generator=None if generator == "none" else generator, grammar=None if grammar == "none" else grammar,
+            verified=verified, text_encoder=inputs.text_encoder, image_encoder=inputs.image_encoder,
+            image_text=inputs.image_text, output=output,
+            copy_images=logged.get("copy_images", benchmark.copy_images), overwrite=overwrite,
             repeat=None if verified else log,
-            origin=_origin(inputs.candidates, options, {**vars(inputs), **vars(encode)}),
-            progress=progress_bar(),
+            origin=_origin(inputs.candidates, options, {**vars(inputs), **vars(encode)}), progress=progress_bar(),
             **vars(encoding_of(encode)),
-        )
+        )  # fmt: skip
     pipeline.note_skipped(result.log.head["left_out"], print_note)
     print_notes(result.notes)
     if not result.already:
@@ -276,27 +268,14 @@ def imp(
     pool = load_dataset_words(inputs.pool)
     with trusting(benchmark.trust_code or confirm_code), named_by(repeat):
         result = build.build_imp(
-            images,
-            pool,
-            inputs.encoder,
-            settings,
-            cleaning=cleaning,
-            selection=selection,
-            text_encoder=inputs.text_encoder,
-            image_embeddings=image_vectors(images, inputs.image_embeddings),
-            pool_embeddings=image_vectors(pool, inputs.pool_embeddings),
-            pool_images=inputs.pool_images,
+            images, pool, inputs.encoder, settings, cleaning=cleaning, selection=selection,
+            text_encoder=inputs.text_encoder, image_embeddings=image_vectors(images, inputs.image_embeddings),
+            pool_embeddings=image_vectors(pool, inputs.pool_embeddings), pool_images=inputs.pool_images,
             titles=None if inputs.titles is None else load_dataset_words(inputs.titles),
-            annotations=annotations or (),
-            corpora=inputs.corpus,
-            output=output,
-            copy_images=copy_images,
-            overwrite=overwrite,
-            repeat=log,
-            origin=_imp_origin({**vars(inputs), **vars(encode)}),
-            progress=progress_bar(),
-            **vars(encoding_of(encode)),
-        )
+            annotations=annotations or (), corpora=inputs.corpus, output=output, copy_images=copy_images,
+            overwrite=overwrite, repeat=log, origin=_imp_origin({**vars(inputs), **vars(encode)}),
+            progress=progress_bar(), **vars(encoding_of(encode)),
+        )  # fmt: skip
     pipeline.note_skipped(result.log.head["left_out"], print_note)
     print_notes(result.notes)
     mapped = None

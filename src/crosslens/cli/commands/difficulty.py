@@ -120,13 +120,10 @@ def difficulty(
         )
     words = choice.calibration_dataset
     thresholds = pipeline.calibrate_panel(
-        panel,
-        choice.calibration,
+        panel, choice.calibration,
         stored=None if choice.thresholds is None else analyze.read_thresholds(choice.thresholds),
-        dataset=None if words is None else load_dataset_words(words),
-        settings=vars(calibration),
-        **keywords,
-    )
+        dataset=None if words is None else load_dataset_words(words), settings=vars(calibration), **keywords,
+    )  # fmt: skip
     dataset = panel[0].dataset
     result = analyze.difficulty(
         dataset,
@@ -185,11 +182,8 @@ def filter_loss(
     """
     check_tables(output, overwrite=overwrite)
     result = analyze.measure_filter_loss(
-        analyze.read_difficulty(table),
-        model,
-        thresholds=threshold or None,
-        keep=keep or (),
+        analyze.read_difficulty(table), model, thresholds=threshold or None, keep=keep or (),
         web_scores=None if web_scores is None else data.read_array(web_scores),
-    )
+    )  # fmt: skip
     write_table(result.table, output)
     return result

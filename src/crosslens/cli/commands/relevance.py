@@ -52,16 +52,10 @@ def agreement(
     _, record = followed(protocol, "agreement")
     dataset = source.load()
     result = pipeline.agreement(
-        dataset,
-        data.read_judgements(judgements, dataset, form, skip_unknown=skip_unknown),
-        tuple(dict.fromkeys(phi)) if phi else None,
-        protocol=protocol,
-        without_references=without_references,
-        pooled=pooled,
-        threads=threads,
-        progress=progress_bar(),
-        **vars(intervals),
-    )
+        dataset, data.read_judgements(judgements, dataset, form, skip_unknown=skip_unknown),
+        tuple(dict.fromkeys(phi)) if phi else None, protocol=protocol, without_references=without_references,
+        pooled=pooled, threads=threads, progress=progress_bar(), **vars(intervals),
+    )  # fmt: skip
     return with_protocol(replace(result, kendall=kendall), record)
 
 
@@ -192,11 +186,9 @@ def similarity(
     else:
         wrote(*files)
     rows = {
-        "φ": loaded.name,
-        "images × captions": f"{summary.images:,} × {summary.captions:,}",
-        "range": f"{summary.min:.4g} to {summary.max:.4g}",
-        "mean": f"{summary.mean:.4g}",
-    }
+        "φ": loaded.name, "images × captions": f"{summary.images:,} × {summary.captions:,}",
+        "range": f"{summary.min:.4g} to {summary.max:.4g}", "mean": f"{summary.mean:.4g}",
+    }  # fmt: skip
     for label, value in (("  of own captions", summary.mean_own), ("  of others", summary.mean_others)):
         if value is not None:
             rows[label] = f"{value:.4g}"

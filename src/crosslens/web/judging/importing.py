@@ -91,11 +91,9 @@ def failure_items(
     for number, row in enumerate(failures.iter_rows(named=True)):
         if unknown := [row[name] for name in ("ground_truth", "retrieved") if row[name] not in dataset.image_rows]:
             raise InputError(
-                f"image {unknown[0]!r} is not in the dataset {dataset.name!r}",
-                row=number,
-                fix="name the dataset of the run",
-                subject=str(unknown[0]),
-            )
+                f"image {unknown[0]!r} is not in the dataset {dataset.name!r}", row=number,
+                fix="name the dataset of the run", subject=str(unknown[0]),
+            )  # fmt: skip
         if row["text"] is None:
             direction, image, caption = IMAGE_TO_TEXT, row["query"], row["item"]
             text, picture = ShownText(row["answer"], RETRIEVED), ShownPicture(shown_as, image, QUERY)
@@ -150,11 +148,9 @@ def pair_items(
             return failure_items(sample(frame, limit, seed), dataset, shown_as=shown_as, origin=origin)
         if "image" not in frame.columns or not {"caption", "text"} & set(frame.columns):
             raise InputError(
-                f"the columns are {', '.join(frame.columns)}",
-                row="line 1",
-                expected="image, and caption or text",
+                f"the columns are {', '.join(frame.columns)}", row="line 1", expected="image, and caption or text",
                 fix="rename the columns",
-            )
+            )  # fmt: skip
         rows = frame.with_row_index("__row")
         if "suggested_image" in frame.columns:  # rows about two copies of a picture have no caption to judge
             rows = rows.filter(pl.col("caption").is_not_null() & (pl.col("caption") != ""))
@@ -175,11 +171,9 @@ def survey_items(path: str | Path, dataset: Dataset, options: ImportOptions, *, 
     hard = levels.table.filter(pl.col(DIFFICULTY) == HARD)
     if not hard.height:
         raise InputError(
-            f"no pair is {HARD} (levels: {', '.join(levels.levels)})",
-            file=path,
-            expected=f"pairs of the level {HARD}",
-            fix="use a panel or a mapping that calls some pairs so",
-        )
+            f"no pair is {HARD} (levels: {', '.join(levels.levels)})", file=path,
+            expected=f"pairs of the level {HARD}", fix="use a panel or a mapping that calls some pairs so",
+        )  # fmt: skip
     with reading(path):
         lowest = hard.with_row_index("__row").sort(score, "caption", "image").head(options.hardest)
         items = [
