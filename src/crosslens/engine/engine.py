@@ -89,15 +89,9 @@ class Engine(Protocol):
         """Whether tasks have cores, or with ``gpu`` GPUs, beside the ``own`` ones of this process, or may get some."""
 
     def run(
-        self,
-        work: Callable[[S, T], R],
-        shared: S,
-        tasks: Iterable[T],
-        *,
-        done: Callable[[T], object] | None = None,
-        size: int = 0,
-        gpu: bool = False,
-    ) -> Iterator[R]:
+        self, work: Callable[[S, T], R], shared: S, tasks: Iterable[T], *,
+        done: Callable[[T], object] | None = None, size: int = 0, gpu: bool = False,
+    ) -> Iterator[R]:  # fmt: skip
         """The results in the order of the tasks, of which a bounded number is taken ahead of what has been yielded.
 
         ``done`` is called in this process whenever a task is finished, not necessarily in order. ``size`` is how many
@@ -121,15 +115,9 @@ class LocalEngine:
         return False
 
     def run(
-        self,
-        work: Callable[[S, T], R],
-        shared: S,
-        tasks: Iterable[T],
-        *,
-        done: Callable[[T], object] | None = None,
-        size: int = 0,
-        gpu: bool = False,
-    ) -> Iterator[R]:
+        self, work: Callable[[S, T], R], shared: S, tasks: Iterable[T], *,
+        done: Callable[[T], object] | None = None, size: int = 0, gpu: bool = False,
+    ) -> Iterator[R]:  # fmt: skip
         for task in tasks:
             result = work(shared, task)
             if done is not None:

@@ -359,15 +359,9 @@ class RayEngine:
         return self._address not in (None, "local") and (own == 0 or not gpu)
 
     def run(
-        self,
-        work: Callable[[S, T], R],
-        shared: S,
-        tasks: Iterable[T],
-        *,
-        done: Callable[[T], object] | None = None,
-        size: int = 0,
-        gpu: bool = False,
-    ) -> Iterator[R]:
+        self, work: Callable[[S, T], R], shared: S, tasks: Iterable[T], *,
+        done: Callable[[T], object] | None = None, size: int = 0, gpu: bool = False,
+    ) -> Iterator[R]:  # fmt: skip
         ray = self._connect()
         from ray.cloudpickle import CloudPickler
 

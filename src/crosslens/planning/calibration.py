@@ -38,14 +38,9 @@ _MEMORY_DIM = 16
 
 
 def calibrate_device(
-    device: str = "cpu",
-    *,
-    threads: int | None = None,
-    sizes: Sequence[tuple[int, int]] | None = None,
-    rounds: int = _ROUNDS,
-    memory: bool = True,
-    report: Callable[[str], None] = lambda _: None,
-) -> dict[str, Any]:
+    device: str = "cpu", *, threads: int | None = None, sizes: Sequence[tuple[int, int]] | None = None,
+    rounds: int = _ROUNDS, memory: bool = True, report: Callable[[str], None] = lambda _: None,
+) -> dict[str, Any]:  # fmt: skip
     """The entry of this machine's ``device`` (``cpu``, ``cuda``, …): what was measured, the best of some rounds each.
 
     With one thread the clock counts CPU seconds: those of an idle core, however busy the machine is.

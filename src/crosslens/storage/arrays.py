@@ -209,14 +209,9 @@ def require_entries(content: Any, types: Mapping[str, type], file: str | Path, i
 
 
 def require_array(
-    array: Array,
-    shape: tuple[int, ...],
-    file: str | Path,
-    *,
-    whole: bool = True,
-    low: int | None = None,
+    array: Array, shape: tuple[int, ...], file: str | Path, *, whole: bool = True, low: int | None = None,
     high: int | None = None,
-) -> None:
+) -> None:  # fmt: skip
     """Raise unless an array has this shape and, if ``whole``, whole numbers from ``low`` to ``high``."""
     if array.shape != shape or array.dtype.kind not in ("iu" if whole else "fiu"):
         numbers = "whole numbers" if whole else "numbers"

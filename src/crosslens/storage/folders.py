@@ -65,14 +65,9 @@ def folder_layout(kind: str, arrays: Iterable[str] = (), tables: Iterable[str] =
 
 
 def write_folder(
-    path: str | Path,
-    kind: str,
-    *,
-    header: Mapping[str, Any] | None = None,
-    arrays: Arrays | None = None,
-    tables: Tables | None = None,
-    overwrite: bool = False,
-) -> Path:
+    path: str | Path, kind: str, *, header: Mapping[str, Any] | None = None, arrays: Arrays | None = None,
+    tables: Tables | None = None, overwrite: bool = False,
+) -> Path:  # fmt: skip
     """Write a value of ``kind`` as the folder ``path``; parts that are None are left out."""
     path, layout = Path(path), folder_layout(kind, arrays or (), tables or ())
     if layout.holds(path) and not overwrite:
@@ -84,13 +79,9 @@ def write_folder(
 
 
 def write_parts(
-    folder: Path,
-    kind: str,
-    *,
-    header: Mapping[str, Any] | None = None,
-    arrays: Arrays | None = None,
+    folder: Path, kind: str, *, header: Mapping[str, Any] | None = None, arrays: Arrays | None = None,
     tables: Tables | None = None,
-) -> None:
+) -> None:  # fmt: skip
     """Write the parts of a value into a folder that is being prepared, the header last."""
     kept_arrays = {f"{name}.npy": array for name, array in (arrays or {}).items() if array is not None}
     kept_tables = {f"{name}.parquet": table for name, table in (tables or {}).items() if table is not None}

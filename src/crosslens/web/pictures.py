@@ -98,14 +98,9 @@ class PictureStore:
     """
 
     def __init__(
-        self,
-        library: RunLibrary,
-        folders: Sequence[Path],
-        cache: Path,
-        most_bytes: int = MOST_BYTES,
-        *,
+        self, library: RunLibrary, folders: Sequence[Path], cache: Path, most_bytes: int = MOST_BYTES, *,
         linked_folders: bool = False,
-    ) -> None:
+    ) -> None:  # fmt: skip
         self._library, self._folders, self._linked_folders = library, tuple(folders), linked_folders
         self._cache = ThumbnailCache(cache / "pictures", most_bytes)
         self._sources: dict[str, tuple[float, Dataset | None, list[Path]]] = {}

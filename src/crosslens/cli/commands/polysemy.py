@@ -151,14 +151,9 @@ class _Models:
         self._texts = options.stream(progress_bar())
 
     def measure(
-        self,
-        dataset: values.Dataset,
-        number: int,
-        sizes: Sequence[int],
-        measures: MeasureOptions,
-        intervals: IntervalOptions,
-        settings: ClusterOptions,
-    ) -> analyze.MeasuredDataset:
+        self, dataset: values.Dataset, number: int, sizes: Sequence[int], measures: MeasureOptions,
+        intervals: IntervalOptions, settings: ClusterOptions,
+    ) -> analyze.MeasuredDataset:  # fmt: skip
         """Of a dataset or a part of it, with vectors of the models or from the files of dataset ``number``."""
         vectors = self._vectors
         images = self._stored(vectors.image_embeddings, number, "image")

@@ -245,13 +245,9 @@ class ProjectAgreement:
 
 
 def measure_project(
-    table: pl.DataFrame,
-    labels: Sequence[str] = (),
-    *,
-    grades: Mapping[str, float] | None = None,
-    fits: str | None = None,
-    images: Mapping[str, str] | None = None,
-) -> ProjectAgreement:
+    table: pl.DataFrame, labels: Sequence[str] = (), *, grades: Mapping[str, float] | None = None,
+    fits: str | None = None, images: Mapping[str, str] | None = None,
+) -> ProjectAgreement:  # fmt: skip
     """Of one table of judgements, all of people or all of models.
 
     ``grades`` are the numbers of labels that have an order (a judgement's score is its lowest one); without them the
@@ -359,13 +355,9 @@ class ModelAgreement:
 
 
 def model_agreement(
-    models: pl.DataFrame,
-    people: pl.DataFrame,
-    decided: pl.DataFrame,
-    labels: Sequence[str] = (),
-    *,
+    models: pl.DataFrame, people: pl.DataFrame, decided: pl.DataFrame, labels: Sequence[str] = (), *,
     grades: Mapping[str, float] | None = None,
-) -> tuple[ModelAgreement, ...]:
+) -> tuple[ModelAgreement, ...]:  # fmt: skip
     """Each model that judged, by name; ``decided`` is what people decided (see :func:`decide`)."""
     if not models.height:
         return ()
@@ -463,12 +455,9 @@ def compare_causes(
 
 
 def metric_correlations(
-    quantities: Mapping[str, Mapping[str, float]],
-    metrics: Mapping[str, Mapping[str, float]],
-    images: Mapping[str, str] | None = None,
-    *,
-    resamples: int = 1000,
-) -> pl.DataFrame:
+    quantities: Mapping[str, Mapping[str, float]], metrics: Mapping[str, Mapping[str, float]],
+    images: Mapping[str, str] | None = None, *, resamples: int = 1000,
+) -> pl.DataFrame:  # fmt: skip
     """Pearson, Spearman and Kendall of each judged quantity with each metric, over the items that have both.
 
     ``quantities`` and ``metrics`` map names to numbers by item. Intervals resample the ``images`` of items, or the

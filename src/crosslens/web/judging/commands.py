@@ -156,13 +156,9 @@ class ModelSource:
 
 
 def judge_project(
-    database: Database,
-    project: JudgingProject,
-    source: ModelSource,
-    pictures: Pictures,
-    options: AskingOptions,
-    progress: Progress | None = None,
-) -> JudgedByModel:
+    database: Database, project: JudgingProject, source: ModelSource, pictures: Pictures,
+    options: AskingOptions, progress: Progress | None = None,
+) -> JudgedByModel:  # fmt: skip
     """Ask the model about every item of a project that it has not judged yet; its judgements are kept as a model's."""
     account = model_account(database, source.name)
     with database.reading() as session:
@@ -191,17 +187,9 @@ def judge_project(
 
 
 def judge_table(
-    table: Path,
-    output: Path,
-    dataset: Dataset,
-    task: str,
-    source: ModelSource,
-    pictures: Pictures,
-    options: AskingOptions,
-    progress: Progress | None = None,
-    *,
-    overwrite: bool = False,
-) -> JudgedByModel:
+    table: Path, output: Path, dataset: Dataset, task: str, source: ModelSource, pictures: Pictures,
+    options: AskingOptions, progress: Progress | None = None, *, overwrite: bool = False,
+) -> JudgedByModel:  # fmt: skip
     """Ask the model about the pairs of a table; the answers are written as JSON lines, also where asking fails.
 
     Pairs that the file has answers about already are not asked about again, unless ``overwrite``.

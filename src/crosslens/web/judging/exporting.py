@@ -197,14 +197,9 @@ only the owner or the dataset's ground truth decided."""
 
 
 def judged_pairs(
-    table: pl.DataFrame,
-    pairs: Mapping[str, tuple[str, str]],
-    form: AnswerForm,
-    rule: str = "majority",
-    *,
-    grades: Mapping[str, float] | None = None,
-    adjudicated: Mapping[str, Answer] | None = None,
-) -> pl.DataFrame:
+    table: pl.DataFrame, pairs: Mapping[str, tuple[str, str]], form: AnswerForm, rule: str = "majority", *,
+    grades: Mapping[str, float] | None = None, adjudicated: Mapping[str, Answer] | None = None,
+) -> pl.DataFrame:  # fmt: skip
     """The judged pairs (see ``PAIR_COLUMNS``); ``pairs`` names image and caption of each item.
 
     A judgement's score is the lowest grade of its labels, or its rating with the rule ``rating``. The grade of a pair

@@ -47,15 +47,9 @@ _CAUSE = "cause_"
 
 
 def run_items(
-    run: Run,
-    dataset: Dataset,
-    direction: str | None = None,
-    *,
-    shown_as: str,
-    limit: int | None = None,
-    seed: int = 0,
-    progress: Progress | None = None,
-) -> tuple[list[NewItem], str]:
+    run: Run, dataset: Dataset, direction: str | None = None, *, shown_as: str, limit: int | None = None,
+    seed: int = 0, progress: Progress | None = None,
+) -> tuple[list[NewItem], str]:  # fmt: skip
     """One item per failed query of a direction, in their order; ``limit`` draws so many of them.
 
     Where the dataset has objects, items come with concept metrics and derived causes, as ``crosslens explain`` has
@@ -264,13 +258,9 @@ class ImportedItems:
 
 
 def import_items(
-    database: Database,
-    project: int,
-    source: str | Path,
-    dataset: Dataset | None,
-    options: ImportOptions | None = None,
-    progress: Progress | None = None,
-) -> ImportedItems:
+    database: Database, project: int, source: str | Path, dataset: Dataset | None,
+    options: ImportOptions | None = None, progress: Progress | None = None,
+) -> ImportedItems:  # fmt: skip
     """Add the items of a run folder, a folder that ``build imp`` wrote, a table of pairs, failures or levels."""
     options = options or ImportOptions()
     source, note = Path(source), ""

@@ -146,17 +146,9 @@ class StoredItem(NewItem):
 
 
 def create_project(
-    database: Database,
-    name: str,
-    task: str,
-    *,
-    form: AnswerForm | None = None,
-    guidelines: str | None = None,
-    overlap: int = 1,
-    seed: int = 0,
-    settings: ProjectSettings | None = None,
-    owner: int | None = None,
-) -> JudgingProject:
+    database: Database, name: str, task: str, *, form: AnswerForm | None = None, guidelines: str | None = None,
+    overlap: int = 1, seed: int = 0, settings: ProjectSettings | None = None, owner: int | None = None,
+) -> JudgingProject:  # fmt: skip
     """A new project; ``form`` and ``guidelines`` default to those of the task, ``owner`` becomes a member."""
     kind = task_kind(task)
     settings = settings or ProjectSettings()
