@@ -123,6 +123,7 @@ def command(
 ) -> Callable[[F], F]:
     """Decorate a command: its options classes become flags, the examples are part of its help text.
 
+    An example that is too long for a string goes on in the next one, behind a backslash; the help breaks it anew.
     One that reads stored files gets the flag ``--no-verify``; one that returns a result ``ANSWER_FLAGS``, and the
     result is printed and written. ``group`` is what its own options are for that do not say, ``common`` are the flags
     that ``--help`` lists besides those that it lists of every command.
@@ -151,7 +152,8 @@ def command(
         ]
         decorated = _named_as(function, call, [*own_flags.values(), *flags, HELP_ALL])
         # The first line keeps click from wrapping the others.
-        epilog = "\b\nExamples:\n" + "\n".join(f"  {line}" for example in examples for line in _wrapped(example))
+        whole = re.sub(r" \\\n *", " ", "\n".join(examples)).splitlines()
+        epilog = "\b\nExamples:\n" + "\n".join(f"  {line}" for example in whole for line in _wrapped(example))
         vars(decorated).update(epilog=epilog, common=(*COMMON, *common))
         return decorated
 
@@ -161,7 +163,7 @@ def command(
 def _wrapped(example: str) -> list[str]:
     """A command line as help texts print it: where it is long, it goes on in further lines, each with whole flags."""
     lines: list[str] = []
-    line, *flags = [example] if len(example) <= _LONGEST_LINE else re.split(r" (?=--?[a-z])", example)
+    line, *flags = [example] if len(example) <= _LONGEST_LINE else re.split(r" (?=--?[a-zA-Z])", example)
     for flag in flags:
         if len(f"{line} {flag} \\") >= _LONGEST_LINE:
             lines, line = [*lines, f"{line} \\"], f"    {flag}"
