@@ -7,26 +7,20 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
-from crosslens import explanations, pipeline, report as reports, values
+from crosslens import core, explanations, pipeline, report as reports, values
 from crosslens.cli.answers import wrote
 from crosslens.cli.console import print_note, print_notes
 from crosslens.cli.datasets import DatasetOptions
-from crosslens.core import (
-    CrosslensError,
-    InputError,
-    Presented,
-    Section,
-    UsageError,
-    address_of,
-    declarations,
-    without_secrets,
-)
+from crosslens.core import CrosslensError, InputError, Presented, Section, UsageError, address_of, declarations
 from crosslens.engine import EngineOptions
 
 _MAX_SHOWN = 5
 _ENGINE_FLAGS = tuple(f"--{name.replace('_', '-')}" for name in declarations(EngineOptions))
+
+StoredRuns: TypeAlias = "dict[str, tuple[Path, values.Run]]"
+"""Runs and their folders, by name."""
 
 
 def load_run(folder: Path) -> values.Run:
@@ -92,6 +86,25 @@ def check_same_captions(runs: Mapping[str, values.Run]) -> None:
             )  # fmt: skip
 
 
+def load_named_runs(folders: Sequence[Path]) -> StoredRuns:
+    """The runs, which are over the same captions, under the names of their folders."""
+    names = [folder.resolve().name for folder in folders]
+    runs = {
+        name if names.count(name) == 1 else str(folder): (folder, load_run(folder))
+        for name, folder in zip(names, folders, strict=True)
+    }
+    if runs:
+        check_same_captions({str(folder): run for folder, run in runs.values()})
+    return runs
+
+
+def dataset_of(runs: StoredRuns) -> values.Dataset:
+    """The dataset that the first run's recipe names."""
+    if not runs:
+        raise UsageError("neither runs nor a dataset", fix="name run folders, or pass --dataset")
+    return explanations.dataset_of_run(next(iter(runs.values()))[1])
+
+
 def dataset_of_run(run: values.Run, source: DatasetOptions) -> values.Dataset:
     """The dataset that the flags name, or the run's recipe; a note says where that has changed since."""
     options = source.reader_options()
@@ -152,7 +165,7 @@ def recorded_command() -> list[str]:
             recorded.append(word)
         elif not joined:
             next(words, None)
-    return list(map(without_secrets, recorded))
+    return list(map(core.without_secrets, recorded))
 
 
 def run_written_at(output: Path | None) -> int | None:

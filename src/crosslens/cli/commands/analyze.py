@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from crosslens import analyze, audits, data, engine, explanations, pipeline, storage, values
+from crosslens import analyze, audits, data, engine, pipeline, storage, values
 from crosslens.analyze import DiscriminabilityOptions, LabelSettings
 from crosslens.cli.answers import CommandAnswer, check_tables, write_table, wrote
 from crosslens.cli.commands.evaluate import PROTOCOL_HELP, encoding_of, followed, with_protocol
@@ -32,7 +32,7 @@ from crosslens.cli.flags import (
     output_option,
     positional,
 )
-from crosslens.cli.stored_runs import load_run
+from crosslens.cli.stored_runs import dataset_of, load_named_runs, load_run
 from crosslens.core import FactList, Options, Presented, UsageError, option
 from crosslens.encode import EncodeOptions
 from crosslens.engine import EngineOptions
@@ -242,15 +242,9 @@ def labels(
         analyze.check_table_file(files.output, analyze.REVIEW_ENDINGS)
     if apply is None and cleaned is not None:
         raise UsageError("--cleaned requires --apply", fix="name the reviewed list: --apply review.csv")
-    names = [folder.name for folder in runs or ()]
-    loaded = {
-        name if names.count(name) == 1 else str(folder): load_run(folder)
-        for name, folder in zip(names, runs or (), strict=True)
-    }
-    dataset = source.load_if_given()
-    if dataset is None and not loaded:
-        raise UsageError("neither runs nor a dataset", fix="name run folders, or pass --dataset")
-    dataset = dataset or explanations.dataset_of_run(next(iter(loaded.values())))
+    stored = load_named_runs(runs or ())
+    loaded = {name: run for name, (_, run) in stored.items()}
+    dataset = source.load_if_given() or dataset_of(stored)
     if apply is not None:
         if files.output or files.leave_out:
             raise UsageError("--output and --leave-out do not go with --apply", fix="use --cleaned and --qrels")

@@ -103,23 +103,13 @@ def known(
     datasets = []
     for entry in entries:
         files = present[entry.name]
-        datasets.append(
-            {
-                "name": entry.name,
-                "title": entry.title,
-                "purpose": entry.purpose,
-                "licence": entry.licence,
-                "relevance": entry.relevance,
-                "folds": entry.folds,
-                "path": None if files is None else str(files.path),
-                "pictures": None if files is None or files.pictures is None else str(files.pictures),
-                "reader": None if files is None else files.reader or None,
-                "downloads": [
-                    {"what": part.what, "source": part.source, "to": [str(root / path) for path in part.to]}
-                    for part in entry.downloads
-                ],
-            }
-        )
+        stated = {key: getattr(entry, key) for key in ("name", "title", "purpose", "licence", "relevance", "folds")}
+        here = {key: getattr(files, key, None) or None for key in ("path", "pictures", "reader")}
+        downloads = [
+            {"what": part.what, "source": part.source, "to": [str(root / path) for path in part.to]}
+            for part in entry.downloads
+        ]
+        datasets.append({**stated, **here, "downloads": downloads})
     content = {"datasets": datasets}
     if name is None:
         rows = tuple((f"{'✓' if present[entry.name] else ' '} {entry.name}", entry.title) for entry in entries)
