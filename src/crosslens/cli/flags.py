@@ -184,10 +184,10 @@ def expand_options(function: F, group: str = METHOD) -> F:
             flags = _flags_of(kind, next((detail for detail in details if isinstance(detail, Flags)), Flags()))
             expanded[name] = kind, {flag.name for flag in flags}
             parameters += flags
-        elif isinstance(parameter.default, Field) and "word" in parameter.default.metadata:
+        elif isinstance(parameter.default, Field) and (word := parameter.default.metadata.get("word")) is not None:
             default = parameter.empty if parameter.default.default is ... else parameter.default.default
-            annotation = Annotated[hints[name], parameter.default.metadata["word"]]
-            parameters.append(parameter.replace(annotation=annotation, default=default, kind=parameter.KEYWORD_ONLY))
+            typed = parameter.replace(annotation=Annotated[hints[name], word], default=default)
+            parameters.append(typed.replace(kind=inspect.Parameter.KEYWORD_ONLY))
         elif isinstance(parameter.default, Field):
             declared = parameter.default.metadata["option"]
             parameters.append(_flag(name, hints[name], parameter.default.default, declared.in_group(name, group)))
