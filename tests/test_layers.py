@@ -46,7 +46,7 @@ HEAVY = {
     "torch", "datasets", "eccv_caption", "pandas", "matplotlib", "transformers", "sentence_transformers", "onnxruntime",
     "tokenizers", "huggingface_hub", "open_clip", "vl_convert", "spacy", "faiss", "ftfy",
     "py3langid", "umap", "sklearn", "peft", "fastapi", "starlette", "uvicorn", "jinja2", "markupsafe", "pydantic",
-    "sqlalchemy", "alembic", "argon2", "mlflow", "wandb", "ray",
+    "sqlalchemy", "argon2", "mlflow", "wandb", "ray",
 }  # fmt: skip
 DEFINES_MODULES = f"{PACKAGE}.train.models."
 """The modules that may import torch at once: they define classes that derive from ``torch.nn.Module``. They are only
@@ -59,7 +59,6 @@ WEB_PACKAGES = {
     "markupsafe",
     "pydantic",
     "sqlalchemy",
-    "alembic",
     "argon2",
 }
 """What modules of the package ``web`` may import at once: only commands import them, and only when they run
@@ -146,7 +145,7 @@ def _targets(node: Importing, module: str, is_package: bool) -> Iterator[tuple[s
         if target == PACKAGE:
             # `from crosslens import rank` reaches a package, `from crosslens import evaluate` the topmost module.
             for name in names:
-                yield (f"{PACKAGE}.{name}" if name in FLOOR_OF else PACKAGE), (name,)
+                yield (f"{PACKAGE}.{name}", ()) if name in FLOOR_OF else (PACKAGE, (name,))
         else:
             yield target, names
     elif node.args and isinstance(node.args[0], ast.Constant) and "import" in ast.unparse(node.func):

@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 from crosslens.cli import app
 from crosslens.cli.app import _command_of
 from crosslens.cli.datasets import DatasetOptions
-from crosslens.cli.flags import Flags, Json, command, expand_options, flag_spelling
+from crosslens.cli.flags import Flags, Json, command, expand_options, flag_spelling, positional
 from crosslens.core import Options, errors, option
 from crosslens.data import REPAIR_IMAGE
 from crosslens.encode import EncodeOptions
@@ -337,3 +337,35 @@ def test_numbers_of_a_command_itself_are_checked_as_those_of_options_classes() -
     code, _, received = run(whole, "--limit", str(2**63))
     assert (code, received) == (1, [])
     assert run(whole, "--limit", str(2**63 - 1))[0] == 0
+
+
+def test_words_without_a_flag_and_long_examples() -> None:
+    def search_words(received: list[dict[str, Any]]) -> Any:
+        @command(
+            "crosslens search a.csv b.csv \\",
+            "    --limit 5",
+            f"crosslens search {'a' * 30}.csv --limit {'5' * 8} --json -D key={'b' * 30}",
+        )
+        def search(
+            options: SearchOptions,
+            files: list[Path] = positional(..., "The tables.", metavar="TABLE"),
+            limit: int | None = option(None, "At most."),
+        ) -> None:
+            """Search."""
+            received.append({"files": files, "limit": limit, "depth": options.depth})
+
+        return search
+
+    assert run(search_words, "a.csv", "b.csv", "--depth", "3") == (
+        0, "", [{"files": [Path("a.csv"), Path("b.csv")], "limit": None, "depth": 3}],
+    )  # fmt: skip
+    code, output, received = run(search_words)
+    assert code == 2
+    assert "TABLE" in output
+    assert not received
+    examples = vars(search_words([]))["epilog"].splitlines()[2:]
+    assert examples == [
+        "  crosslens search a.csv b.csv --limit 5",
+        f"  crosslens search {'a' * 30}.csv --limit {'5' * 8} --json \\",
+        f"      -D key={'b' * 30}",
+    ]

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import crosslens as cl
-from crosslens.cli.flags import recorded_command
+from crosslens.cli.stored_runs import recorded_command
 from crosslens.engine import ray_engine
 from crosslens.rank import parts
 from tests.commands import Call, call as call

@@ -41,8 +41,8 @@ TYPED = ("", "nan", "-inf", "1e400", "9" * 400, "9" * 5000, "0x10", "1 2", "\x00
 @cache
 def options_classes() -> list[type[Options]]:
     for module in pkgutil.walk_packages(crosslens.__path__, "crosslens."):
-        # Alembic's own, and kernels, which need Triton.
-        if ".tiny" not in module.name and not module.name.endswith(("__main__", ".migrations.env", ".fused_kernels")):
+        # Kernels need Triton.
+        if ".tiny" not in module.name and not module.name.endswith(("__main__", ".fused_kernels")):
             importlib.import_module(module.name)
     pending, classes = [Options], []
     while pending:

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-import crosslens.analyze as analyze
-import crosslens.report as report
+from crosslens import analyze, report
 from crosslens.cli.console import check_outputs, print_json, print_presented
 from crosslens.core import ENDINGS, Declaration, Part, Presented, Section, UsageError, address_of
 

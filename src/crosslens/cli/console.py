@@ -15,8 +15,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import crosslens.core as core
-import crosslens.storage as storage
+from crosslens import core, storage
 from crosslens.core import printable, printable_json, printable_line, without_secrets
 from crosslens.engine import duration
 from crosslens.storage import NamedCode

@@ -12,12 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
 
-import crosslens.audits as audits
-import crosslens.build as build
-import crosslens.data as data
-import crosslens.explanations as explanations
-import crosslens.storage as storage
-import crosslens.values as value_types
+from crosslens import audits, build, data, explanations, storage, values as value_types
 from crosslens.cli.flags import Flags
 from crosslens.core import InputError, Options, UsageError, option
 from crosslens.data import KnownDataset

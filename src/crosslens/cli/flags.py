@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import inspect
 import re
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import Field, dataclass, field, fields, replace
 from pathlib import Path
@@ -15,7 +14,7 @@ import typer
 
 import crosslens.data as data
 from crosslens.cli.answers import ANSWER_FLAGS, Json as Json, Overwrite as Overwrite, answer
-from crosslens.cli.completion import completion
+from crosslens.cli.completion import completion, names_of
 from crosslens.cli.help import COMMON, HELP_ALL
 from crosslens.core import (
     METHOD,
@@ -27,9 +26,7 @@ from crosslens.core import (
     declarations,
     load_plugin,
     option,
-    without_secrets,
 )
-from crosslens.engine import EngineOptions
 from crosslens.storage import offline, trusting, verification
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -61,10 +58,17 @@ def output_option(help: str, metavar: str = "FILE") -> Any:
     return option(None, help, metavar=metavar, flags=OUTPUT)
 
 
+def positional(default: Any, help: str, *, metavar: str | None = None, names: str = "") -> Any:
+    """A word of the command line without a flag; ``names`` is the kind of names that a shell proposes for it."""
+    completes = names_of(names) if names else None
+    return field(
+        default=default, metadata={"word": typer.Argument(metavar=metavar, help=help, autocompletion=completes)}
+    )
+
+
 _LONGEST_LINE = 79
 IMAGE_TEXT = "For {} of texts: an image is the mean of its captions' vectors (mean), or a summary of them (extractive)."
 
-_ENGINE_FLAGS = tuple(f"--{name.replace('_', '-')}" for name in declarations(EngineOptions))
 _METAVARS = {int: "N", float: "NUMBER", str: "NAME", Path: "FILE"}
 """What a flag's value is called where its option does not say."""
 _PYTHON_NAMES: dict[str, tuple[str, ...]] = {
@@ -119,6 +123,7 @@ def command(
 ) -> Callable[[F], F]:
     """Decorate a command: its options classes become flags, the examples are part of its help text.
 
+    An example that is too long for a string goes on in the next one, behind a backslash; the help breaks it anew.
     One that reads stored files gets the flag ``--no-verify``; one that returns a result ``ANSWER_FLAGS``, and the
     result is printed and written. ``group`` is what its own options are for that do not say, ``common`` are the flags
     that ``--help`` lists besides those that it lists of every command.
@@ -147,7 +152,8 @@ def command(
         ]
         decorated = _named_as(function, call, [*own_flags.values(), *flags, HELP_ALL])
         # The first line keeps click from wrapping the others.
-        epilog = "\b\nExamples:\n" + "\n".join(f"  {line}" for example in examples for line in _wrapped(example))
+        whole = re.sub(r" \\\n *", " ", "\n".join(examples)).splitlines()
+        epilog = "\b\nExamples:\n" + "\n".join(f"  {line}" for example in whole for line in _wrapped(example))
         vars(decorated).update(epilog=epilog, common=(*COMMON, *common))
         return decorated
 
@@ -157,25 +163,13 @@ def command(
 def _wrapped(example: str) -> list[str]:
     """A command line as help texts print it: where it is long, it goes on in further lines, each with whole flags."""
     lines: list[str] = []
-    line, *flags = [example] if len(example) <= _LONGEST_LINE else re.split(r" (?=--?[a-z])", example)
+    line, *flags = [example] if len(example) <= _LONGEST_LINE else re.split(r" (?=--?[a-zA-Z])", example)
     for flag in flags:
         if len(f"{line} {flag} \\") >= _LONGEST_LINE:
             lines, line = [*lines, f"{line} \\"], f"    {flag}"
         else:
             line = f"{line} {flag}"
     return [*lines, line]
-
-
-def recorded_command() -> list[str]:
-    """The command line as runs store it: without credentials and the engine, which changes nothing about the result."""
-    words, recorded = iter(sys.argv), []
-    for word in words:
-        name, joined, _ = word.partition("=")
-        if name not in _ENGINE_FLAGS:
-            recorded.append(word)
-        elif not joined:
-            next(words, None)
-    return list(map(without_secrets, recorded))
 
 
 def expand_options(function: F, group: str = METHOD) -> F:
@@ -190,6 +184,10 @@ def expand_options(function: F, group: str = METHOD) -> F:
             flags = _flags_of(kind, next((detail for detail in details if isinstance(detail, Flags)), Flags()))
             expanded[name] = kind, {flag.name for flag in flags}
             parameters += flags
+        elif isinstance(parameter.default, Field) and (word := parameter.default.metadata.get("word")) is not None:
+            default = parameter.empty if parameter.default.default is ... else parameter.default.default
+            typed = parameter.replace(annotation=Annotated[hints[name], word], default=default)
+            parameters.append(typed.replace(kind=inspect.Parameter.KEYWORD_ONLY))
         elif isinstance(parameter.default, Field):
             declared = parameter.default.metadata["option"]
             parameters.append(_flag(name, hints[name], parameter.default.default, declared.in_group(name, group)))
@@ -285,20 +283,22 @@ def _flag(name: str, annotation: Any, default: Any, declared: Declaration) -> in
     limits: dict[str, Any] = {name: bound for name, bound in bounds.items() if bound is not None}
     flag = max(spelled, key=len)
     info = typer.Option(
-        *spelled, metavar=declared.metavar, help=declared.help, rich_help_panel=declared.group,
-        autocompletion=completion(flag, declared), **limits,
-    )  # fmt: skip
+        *spelled,
+        metavar=declared.metavar,
+        help=declared.help,
+        rich_help_panel=declared.group,
+        autocompletion=completion(flag, declared),
+        **limits,
+    )
     single = None
     if kind is not bool and annotation in (kind, kind | None):
         single = _Single(flag, None if default is ... else default, declared.joins)
         annotation = list[kind] | None if default is None else list[kind]  # type: ignore[valid-type]
         default = default if default in (None, ...) else [default]
     return inspect.Parameter(
-        name,
-        inspect.Parameter.KEYWORD_ONLY,
-        annotation=Annotated[annotation, info, single],
+        name, inspect.Parameter.KEYWORD_ONLY, annotation=Annotated[annotation, info, single],
         default=inspect.Parameter.empty if default is ... else default,
-    )
+    )  # fmt: skip
 
 
 def _annotated_flag(name: str, annotation: Any, default: Any) -> inspect.Parameter:

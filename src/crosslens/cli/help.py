@@ -91,7 +91,10 @@ class CommandHelp(typer.core.TyperCommand):
             return
         purpose, examples = self.help or "", self.examples
         if _ALL not in ctx.meta:
-            purpose, examples = purpose.partition("\n\n")[0], self._plain_examples()[:_MOST_EXAMPLES]
+            # Those without a flag that the short help does not explain.
+            spelled = {spelling for flag in self.common_flags for spelling in (*flag.opts, *flag.secondary_opts)}
+            plain = [text for text in examples if {*re.findall(r"(?<!\S)--?[a-zA-Z][\w-]*", text)} <= spelled]
+            purpose, examples = purpose.partition("\n\n")[0], plain[:_MOST_EXAMPLES]
         formatter.write_paragraph()
         with formatter.indentation():
             formatter.write_text(inspect.cleandoc(purpose))
@@ -119,11 +122,6 @@ class CommandHelp(typer.core.TyperCommand):
         """Examples, which stand above the flags where these are many."""
         if not self.is_long:
             super().format_epilog(ctx, formatter)
-
-    def _plain_examples(self) -> list[str]:
-        """Those without a flag that the short help does not explain."""
-        spelled = {spelling for flag in self.common_flags for spelling in (*flag.opts, *flag.secondary_opts)}
-        return [text for text in self.examples if {*re.findall(r"(?<!\S)--?[a-zA-Z][\w-]*", text)} <= spelled]
 
     def _format_flags(self, ctx: Any, formatter: Any, groups: dict[str, list[Any]]) -> None:
         """The groups that are not empty, with one width of the left column."""

@@ -3,27 +3,29 @@
 from __future__ import annotations
 
 import difflib
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
-import crosslens.core as core
-import crosslens.explanations as explanations
-import crosslens.pipeline as pipeline
-import crosslens.report as reports
-import crosslens.values as values
+from crosslens import core, explanations, pipeline, report as reports, values
 from crosslens.cli.answers import wrote
 from crosslens.cli.console import print_note, print_notes
 from crosslens.cli.datasets import DatasetOptions
-from crosslens.core import CrosslensError, InputError, Presented, UsageError
+from crosslens.core import CrosslensError, InputError, Presented, Section, UsageError, address_of, declarations
+from crosslens.engine import EngineOptions
 
 _MAX_SHOWN = 5
+_ENGINE_FLAGS = tuple(f"--{name.replace('_', '-')}" for name in declarations(EngineOptions))
+
+StoredRuns: TypeAlias = "dict[str, tuple[Path, values.Run]]"
+"""Runs and their folders, by name."""
 
 
 def load_run(folder: Path) -> values.Run:
     """The run in a folder, or at an address; where there is none, the error names the runs that may be meant."""
-    if core.address_of(folder):
+    if address_of(folder):
         return values.Run.load(folder)
     try:
         return values.Run.load(folder)
@@ -84,6 +86,25 @@ def check_same_captions(runs: Mapping[str, values.Run]) -> None:
             )  # fmt: skip
 
 
+def load_named_runs(folders: Sequence[Path]) -> StoredRuns:
+    """The runs, which are over the same captions, under the names of their folders."""
+    names = [folder.resolve().name for folder in folders]
+    runs = {
+        name if names.count(name) == 1 else str(folder): (folder, load_run(folder))
+        for name, folder in zip(names, folders, strict=True)
+    }
+    if runs:
+        check_same_captions({str(folder): run for folder, run in runs.values()})
+    return runs
+
+
+def dataset_of(runs: StoredRuns) -> values.Dataset:
+    """The dataset that the first run's recipe names."""
+    if not runs:
+        raise UsageError("neither runs nor a dataset", fix="name run folders, or pass --dataset")
+    return explanations.dataset_of_run(next(iter(runs.values()))[1])
+
+
 def dataset_of_run(run: values.Run, source: DatasetOptions) -> values.Dataset:
     """The dataset that the flags name, or the run's recipe; a note says where that has changed since."""
     options = source.reader_options()
@@ -135,6 +156,18 @@ def _runs_in(folder: Path) -> list[str]:
     return sorted(str(file.parent) for file in folder.glob(f"*/{values.RUN_FILE}")) if folder.is_dir() else []
 
 
+def recorded_command() -> list[str]:
+    """The command line as runs store it: without credentials and the engine, which changes nothing about the result."""
+    words, recorded = iter(sys.argv), []
+    for word in words:
+        name, joined, _ = word.partition("=")
+        if name not in _ENGINE_FLAGS:
+            recorded.append(word)
+        elif not joined:
+            next(words, None)
+    return list(map(core.without_secrets, recorded))
+
+
 def run_written_at(output: Path | None) -> int | None:
     """When the run in a folder was written; None where there is none yet."""
     file = None if output is None else output / values.RUN_FILE
@@ -152,7 +185,7 @@ class EvaluatedRun(Presented):
     def title(self) -> str:
         return self.run.title
 
-    def sections(self) -> Iterable[core.Section]:
+    def sections(self) -> Iterable[Section]:
         return self.run.sections()
 
     def text(self, width: int | None = None, *, colour: bool = False) -> str:
@@ -173,7 +206,7 @@ def evaluated_run(run: values.Run, output: Path | None, unchanged: bool, name: s
         notes.append(f"the existing run keeps its name, {run.name!r}")
     print_notes(notes)
     if unchanged:
-        print_note(f"up to date: {core.address_of(output) or output} (nothing to do)")
+        print_note(f"up to date: {address_of(output) or output} (nothing to do)")
     else:
         wrote(output)
     return EvaluatedRun(run, tuple(notes))

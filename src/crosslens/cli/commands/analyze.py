@@ -7,21 +7,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
-import crosslens.analyze as analyze
-import crosslens.audits as audits
-import crosslens.core as core
-import crosslens.data as data
-import crosslens.engine as engine
-import crosslens.explanations as explanations
-import crosslens.pipeline as pipeline
-import crosslens.storage as storage
-import crosslens.values as values
+from crosslens import analyze, audits, data, engine, pipeline, storage, values
 from crosslens.analyze import DiscriminabilityOptions, LabelSettings
 from crosslens.cli.answers import CommandAnswer, check_tables, write_table, wrote
 from crosslens.cli.commands.evaluate import PROTOCOL_HELP, encoding_of, followed, with_protocol
-from crosslens.cli.completion import names_of
 from crosslens.cli.console import check_outputs, confirm_code, print_note, progress_bar
 from crosslens.cli.datasets import (
     DATASETS,
@@ -41,9 +30,10 @@ from crosslens.cli.flags import (
     TrustCodeFlag,
     command,
     output_option,
+    positional,
 )
-from crosslens.cli.stored_runs import load_run
-from crosslens.core import FactList, Options, UsageError, option
+from crosslens.cli.stored_runs import dataset_of, load_named_runs, load_run
+from crosslens.core import FactList, Options, Presented, UsageError, option
 from crosslens.encode import EncodeOptions
 from crosslens.engine import EngineOptions
 
@@ -56,8 +46,7 @@ _VALUES = output_option("Every caption's values: .parquet or .csv.")
 @command(
     "crosslens analyze granularity --dataset captions.jsonl",
     'crosslens analyze granularity --dataset "coco captions=val2014.json" \\',
-    '    --dataset "fine_grained captions=coco_fg.json coco_ids=true" \\',
-    "    --write fine.html",
+    '    --dataset "fine_grained captions=coco_fg.json coco_ids=true" --write fine.html',
     "crosslens analyze granularity --dataset scenes --by style -o captions.csv",
     common=("by",),
 )
@@ -70,7 +59,7 @@ def granularity(
     output: Path | None = _VALUES,
     threads: Threads = None,
     overwrite: Overwrite = False,
-) -> core.Presented:
+) -> Presented:
     """Measure how fine-grained captions are.
 
     Adjectives, complement phrases, determiners, quantifiers, cardinals, depth of concepts, length and diversity: means
@@ -113,12 +102,10 @@ def joined_tables(tables: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
 
 @command(
     "crosslens analyze discriminability --dataset scenes --model tiny",
-    'crosslens analyze discriminability --dataset "coco captions=val2014.json" \\',
-    "    --dataset captions.jsonl --model sentence:all-MiniLM-L6-v2 \\",
-    "    --image-text mean --temperature 0.05 --write dis.html",
-    "crosslens analyze discriminability --dataset captions.jsonl \\",
-    "    --image-embeddings images.npy --caption-embeddings captions.npy \\",
-    "    --temperature 0.01 -o dis.parquet",
+    'crosslens analyze discriminability --dataset "coco captions=val2014.json" --dataset captions.jsonl \\',
+    "    --model sentence:all-MiniLM-L6-v2 --image-text mean --temperature 0.05 --write dis.html",
+    "crosslens analyze discriminability --dataset captions.jsonl --image-embeddings images.npy \\",
+    "    --caption-embeddings captions.npy --temperature 0.01 -o dis.parquet",
     common=("k", "eta"),
 )
 def discriminability(
@@ -177,14 +164,12 @@ def discriminability(
 )
 def run(
     encode: Annotated[EncodeOptions, Flags(only=("device", "batch_size", "cache", "offline"))],
-    name: Annotated[
-        str | None, typer.Argument(metavar="ANALYSIS", help="One of --list.", autocompletion=names_of("ANALYSIS"))
-    ] = None,
-    folder: Annotated[Path | None, typer.Argument(metavar="RUN", help="A run over a dataset.")] = None,
+    name: str | None = positional(None, "One of --list.", metavar="ANALYSIS", names="ANALYSIS"),
+    folder: Path | None = positional(None, "A run over a dataset.", metavar="RUN"),
     seed: int = option(0, "Seed of what is drawn and permuted.", metavar="N"),
     listing: bool = option(False, "Print the analyses, and nothing else.", flags=("--list",)),
     trust_code: TrustCodeFlag = False,
-) -> core.Presented:
+) -> Presented:
     """Look at one run as an audit does: one of its analyses.
 
     Whether the input is sound, what the model reads, which groups are weak, and every analysis that is registered: its
@@ -233,7 +218,7 @@ def labels(
     encode: Annotated[EncodeOptions, Flags(only=("image_folder",))],
     settings: Annotated[LabelSettings, Flags(without=("shortest",))],
     files: LabelFiles,
-    runs: Annotated[list[Path] | None, typer.Argument(help="Run folders of one dataset, one per model.")] = None,
+    runs: list[Path] | None = positional(None, "Run folders of one dataset, one per model."),
     direction: str | None = option(None, "Caption queries against images, or against their texts.", metavar="t2i|t2t"),
     no_pictures: bool = option(False, "Do not open the image files."),
     image_embeddings: str | None = option(
@@ -257,15 +242,9 @@ def labels(
         analyze.check_table_file(files.output, analyze.REVIEW_ENDINGS)
     if apply is None and cleaned is not None:
         raise UsageError("--cleaned requires --apply", fix="name the reviewed list: --apply review.csv")
-    names = [folder.name for folder in runs or ()]
-    loaded = {
-        name if names.count(name) == 1 else str(folder): load_run(folder)
-        for name, folder in zip(names, runs or (), strict=True)
-    }
-    dataset = source.load_if_given()
-    if dataset is None and not loaded:
-        raise UsageError("neither runs nor a dataset", fix="name run folders, or pass --dataset")
-    dataset = dataset or explanations.dataset_of_run(next(iter(loaded.values())))
+    stored = load_named_runs(runs or ())
+    loaded = {name: run for name, (_, run) in stored.items()}
+    dataset = source.load_if_given() or dataset_of(stored)
     if apply is not None:
         if files.output or files.leave_out:
             raise UsageError("--output and --leave-out do not go with --apply", fix="use --cleaned and --qrels")

@@ -10,17 +10,13 @@ from typing import Annotated, Any
 
 import typer
 
-import crosslens.build as build
-import crosslens.data as data
-import crosslens.encode as encode
-import crosslens.pipeline as pipeline
-import crosslens.storage as storage
+from crosslens import build, data, encode, pipeline, storage
 from crosslens.build import CleaningSettings, RecosSettings, SamplingSettings, SelectionSettings
 from crosslens.cli.answers import wrote
 from crosslens.cli.commands.evaluate import encoding_of
 from crosslens.cli.console import check_outputs, confirm_code, print_note, print_notes, progress_bar
 from crosslens.cli.datasets import DatasetOptions, dataset_words, image_vectors, load_dataset_words
-from crosslens.cli.flags import IMAGE_TEXT, Flags, Json, Overwrite, command, output_option
+from crosslens.cli.flags import IMAGE_TEXT, Flags, Json, Overwrite, command, output_option, positional
 from crosslens.core import Options, UsageError, declarations, option, without_secrets
 from crosslens.encode import EncodeOptions
 from crosslens.storage import named_by, trusting
@@ -86,15 +82,12 @@ class RecosInputs(Options, group="Input"):
 
 @command(
     "crosslens build recos --candidates scenes/ --k 20 --eta 0.8 -o bench/ --encoder clip:openai/clip-vit-base-patch32",
-    "crosslens build recos --candidates coco --captions captions.json \\",
-    "    --image-folder val2017 --encoder sentence:all-MiniLM-L6-v2 \\",
-    "    --image-text mean --temperature 0.05 -o bench/",
-    "crosslens build recos --candidates scenes/ --encoder file:vectors \\",
-    "    --text-encoder clip:… -o bench/ \\",
+    "crosslens build recos --candidates coco --captions captions.json --image-folder val2017 \\",
+    "    --encoder sentence:all-MiniLM-L6-v2 --image-text mean --temperature 0.05 -o bench/",
+    "crosslens build recos --candidates scenes/ --encoder file:vectors --text-encoder clip:… -o bench/ \\",
     "    --generator 'http:http://127.0.0.1:8000/v1?model=NAME'",
     "crosslens build recos --repeat bench/decisions.jsonl -o again/",
-    "crosslens build recos --repeat bench/ --verified bench/verify.csv \\",
-    "    -o checked/",
+    "crosslens build recos --repeat bench/ --verified bench/verify.csv -o checked/",
     common=("candidates", "encoder", "k", "eta", "originals", "generator", "verified", "repeat"),
 )
 def recos(
@@ -218,17 +211,13 @@ _IMP_ORIGIN = (*(name for name in declarations(ImpInputs)), "image_folder", "pre
 
 
 @command(
-    "crosslens build imp --images photos/ --pool captions.parquet \\",
-    "    --encoder dinov2:facebook/dinov2-base \\",
+    "crosslens build imp --images photos/ --pool captions.parquet --encoder dinov2:facebook/dinov2-base \\",
     "    --text-encoder sentence:all-MiniLM-L6-v2 -o bench/",
-    "crosslens build imp --images photos/ --image-embeddings photos.npy \\",
-    "    --pool captions.parquet --pool-embeddings pool.npy \\",
-    "    --text-encoder sentence:all-MiniLM-L6-v2 \\",
-    "    --band 0.6 0.8 --cluster-sizes 20 100 --titles titles.csv -o bench/",
-    "crosslens build imp --images photos/ --pool captions.parquet \\",
-    "    --encoder tiny -o bench/ \\",
-    "    --annotations one.csv --annotations two.csv \\",
-    "    --map --map-image beach.jpg --write captions.html",
+    "crosslens build imp --images photos/ --image-embeddings photos.npy --pool captions.parquet \\",
+    "    --pool-embeddings pool.npy --text-encoder sentence:all-MiniLM-L6-v2 --band 0.6 0.8 --cluster-sizes 20 100 \\",
+    "    --titles titles.csv -o bench/",
+    "crosslens build imp --images photos/ --pool captions.parquet --encoder tiny -o bench/ --annotations one.csv \\",
+    "    --annotations two.csv --map --map-image beach.jpg --write captions.html",
     "crosslens build imp --repeat bench/decisions.jsonl -o again/",
     common=("images", "pool", "encoder", "text_encoder", "count", "annotations", "repeat"),
 )
@@ -348,10 +337,8 @@ def _imp_origin(arguments: dict[str, Any]) -> dict[str, Any]:
     common=("column", "languages", "minimum_words", "near_duplicates"),
 )
 def clean(
-    source: Annotated[
-        Path, typer.Argument(metavar="FILE", help="Captions: .txt (one per line), .csv, .tsv or .parquet.")
-    ],
     settings: CleaningSettings,
+    source: Path = positional(..., "Captions: .txt (one per line), .csv, .tsv or .parquet.", metavar="FILE"),
     column: str | None = option(None, "The column with the captions. [default: caption, captions, text, title or alt]"),
     near_duplicates: float | None = option(
         None,

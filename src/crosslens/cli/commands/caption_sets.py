@@ -7,14 +7,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
 
-import crosslens.comparisons as comparisons
-import crosslens.data as data
-import crosslens.pipeline as pipeline
-import crosslens.values as values
+from crosslens import comparisons, data, pipeline, values
 from crosslens.cli.answers import wrote
 from crosslens.cli.console import print_note, progress_bar
 from crosslens.cli.datasets import DATASET_WORDS, load_dataset_words
-from crosslens.cli.flags import Flags, Overwrite, command, output_option, recorded_command
+from crosslens.cli.flags import Flags, Overwrite, command, output_option
+from crosslens.cli.stored_runs import recorded_command
 from crosslens.core import Options, UsageError, option
 from crosslens.encode import EncodeOptions
 from crosslens.pipeline import CaptionSetOptions
@@ -69,13 +67,11 @@ class CaptionSetInputs(Options, group="Input"):
     "crosslens caption-sets --dataset scenes --by style --before sparse --after detailed --model tiny",
     "crosslens caption-sets --model clip:openai/clip-vit-base-patch32 \\",
     '    --before "coco captions=captions_val2014.json" --image-folder val2014 \\',
-    '    --after "fine_grained captions=coco_fg.json coco_ids=true" \\',
-    "    --shared-images",
+    '    --after "fine_grained captions=coco_fg.json coco_ids=true" --shared-images',
     "crosslens caption-sets --dataset scenes --by style --before sparse --after detailed \\",
     "    --model clip:openai/clip-vit-base-patch32 --model clip:openai/clip-vit-large-patch14",
-    "crosslens caption-sets --before captions.jsonl --after finer.jsonl \\",
-    "    --image-embeddings images.npy --before-embeddings captions.npy \\",
-    "    --after-embeddings finer.npy --json",
+    "crosslens caption-sets --before captions.jsonl --after finer.jsonl --image-embeddings images.npy \\",
+    "    --before-embeddings captions.npy --after-embeddings finer.npy --json",
     common=("by",),
 )
 def caption_sets(

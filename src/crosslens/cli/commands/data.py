@@ -8,23 +8,17 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
-import crosslens.data as data
-import crosslens.synth as synthesis
+from crosslens import data, synth as synthesis
 from crosslens.cli.answers import CommandAnswer
-from crosslens.cli.completion import names_of
 from crosslens.cli.console import print_json, print_note, print_notes, progress_bar
 from crosslens.cli.datasets import DatasetOptions
-from crosslens.cli.flags import OUTPUT, Flags, Json, Overwrite, command
+from crosslens.cli.flags import OUTPUT, Flags, Json, Overwrite, command, positional
 from crosslens.core import FactList, Text, UsageError, option
 
 _NAMED = ("folder", "karpathy")
 """Formats that hold the name of a dataset."""
 
-Source = Annotated[
-    str, typer.Argument(metavar="NAME|PATH", help="A known dataset, a reader's name, or a dataset's path.")
-]
+_SOURCE = positional(..., "A known dataset, a reader's name, or a dataset's path.", metavar="NAME|PATH")
 Reader = Annotated[DatasetOptions, Flags(without=("dataset",))]
 
 
@@ -33,7 +27,7 @@ Reader = Annotated[DatasetOptions, Flags(without=("dataset",))]
     "crosslens data describe captions.jsonl",
     "crosslens data describe flickr --captions Flickr8k.token.txt --json",
 )
-def describe(source: Source, reader: Reader) -> data.DatasetDescription:
+def describe(reader: Reader, source: str = _SOURCE) -> data.DatasetDescription:
     """Print what a dataset holds, and likely problems.
 
     Counts, captions per image, lengths, repeated captions, columns to group by, problems.
@@ -45,15 +39,14 @@ def describe(source: Source, reader: Reader) -> data.DatasetDescription:
     "crosslens data convert coco my-dataset --captions captions_val2017.json",
     "crosslens data convert captions.csv my-captions.json --to coco",
     "crosslens data convert captions.csv my-dataset --name street-scenes",
-    "crosslens data convert visual_genome joined -D folder=visual-genome \\",
-    "    -D coco_captions=coco/annotations",
+    "crosslens data convert visual_genome joined -D folder=visual-genome -D coco_captions=coco/annotations",
     group="Output",
     common=("captions", "split", "to", "name"),
 )
 def convert(
-    source: Source,
-    output: Annotated[Path, typer.Argument(help="The folder or file to write.")],
     reader: Reader,
+    source: str = _SOURCE,
+    output: Path = positional(..., "The folder or file to write."),
     to: str | None = option(
         None,
         "folder, plain, coco, coco_instances, visual_genome, karpathy or flickr. [default: plain for .jsonl, "
@@ -95,12 +88,7 @@ def convert(
     reads_files=False,
 )
 def known(
-    name: Annotated[
-        str | None,
-        typer.Argument(
-            help="Say of this dataset where it is, or where to get it.", autocompletion=names_of("KNOWN DATASET")
-        ),
-    ] = None,
+    name: str | None = positional(None, "Say of this dataset where it is, or where to get it.", names="KNOWN DATASET"),
     data_folder: Path | None = option(
         None, "Where they are looked for. [default: $CROSSLENS_DATA, and the current folder]"
     ),
@@ -115,23 +103,13 @@ def known(
     datasets = []
     for entry in entries:
         files = present[entry.name]
-        datasets.append(
-            {
-                "name": entry.name,
-                "title": entry.title,
-                "purpose": entry.purpose,
-                "licence": entry.licence,
-                "relevance": entry.relevance,
-                "folds": entry.folds,
-                "path": None if files is None else str(files.path),
-                "pictures": None if files is None or files.pictures is None else str(files.pictures),
-                "reader": None if files is None else files.reader or None,
-                "downloads": [
-                    {"what": part.what, "source": part.source, "to": [str(root / path) for path in part.to]}
-                    for part in entry.downloads
-                ],
-            }
-        )
+        stated = {key: getattr(entry, key) for key in ("name", "title", "purpose", "licence", "relevance", "folds")}
+        here = {key: getattr(files, key, None) or None for key in ("path", "pictures", "reader")}
+        downloads = [
+            {"what": part.what, "source": part.source, "to": [str(root / path) for path in part.to]}
+            for part in entry.downloads
+        ]
+        datasets.append({**stated, **here, "downloads": downloads})
     content = {"datasets": datasets}
     if name is None:
         rows = tuple((f"{'✓' if present[entry.name] else ' '} {entry.name}", entry.title) for entry in entries)
@@ -148,9 +126,7 @@ def known(
 
 @command("crosslens data formats", "crosslens data formats coco", reads_files=False)
 def formats(
-    name: Annotated[
-        str | None, typer.Argument(help="Describe this reader in full.", autocompletion=names_of("READER"))
-    ] = None,
+    name: str | None = positional(None, "Describe this reader in full.", names="READER"),
 ) -> CommandAnswer:
     """List the dataset readers and their options."""
     readers = list(data.READERS) if name is None else [data.READERS[name]]

@@ -6,17 +6,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
-
-import crosslens.analyze as analyze
-import crosslens.data as data
-import crosslens.pipeline as pipeline
+from crosslens import analyze, data, pipeline
 from crosslens.analyze import CalibrationOptions
 from crosslens.cli.answers import check_tables, write_table, wrote
 from crosslens.cli.commands.evaluate import encoding_of
 from crosslens.cli.console import check_outputs, confirm_code, progress_bar
 from crosslens.cli.datasets import DATASET_WORDS, DatasetOptions, load_dataset_words, picture_files
-from crosslens.cli.flags import SEVERAL, Flags, Overwrite, TrustCodeFlag, command, output_option
+from crosslens.cli.flags import SEVERAL, Flags, Overwrite, TrustCodeFlag, command, output_option, positional
 from crosslens.cli.stored_runs import load_run
 from crosslens.core import Options, UsageError, option
 from crosslens.encode import EncodeOptions
@@ -27,9 +23,11 @@ class ThresholdOptions(Options, group="Input"):
     """Where the models' thresholds come from and go to."""
 
     calibration: tuple[str, ...] = option(
-        (), "Where thresholds come from: runs of the same models over a calibration set (NAME=RUN where names differ), "
-        "NAME=SCORES.npy, NAME=NUMBER, or self (the evaluated pairs).", metavar=f"RUN|NAME=NUMBER{SEVERAL}",
-    )  # fmt: skip
+        (),
+        "Where thresholds come from: runs of the same models over a calibration set (NAME=RUN where names differ), "
+        "NAME=SCORES.npy, NAME=NUMBER, or self (the evaluated pairs).",
+        metavar=f"RUN|NAME=NUMBER{SEVERAL}",
+    )
     calibration_dataset: str | None = option(
         None, "The dataset of score matrices among --calibration.", metavar=DATASET_WORDS
     )
@@ -63,9 +61,8 @@ class PanelOptions(Options):
     "    --calibration a=0.26 b=0.22 --mapping 'easy=2 hard=0-1'",
     "crosslens analyze difficulty --runs runs/* --thresholds thresholds.json \\",
     "    --tie-breaker clip-g --stability 5 --write shares.svg",
-    "crosslens analyze difficulty --runs runs/convnext runs/eva02 \\",
-    "    --thresholds thresholds.json --disagree convnext eva02 \\",
-    "    --levels difficulty.parquet --write disagreements.html",
+    "crosslens analyze difficulty --runs runs/convnext runs/eva02 --thresholds thresholds.json \\",
+    "    --disagree convnext eva02 --levels difficulty.parquet --write disagreements.html",
     common=("calibration", "thresholds", "mapping", "disagree", "show"),
 )
 def difficulty(
@@ -166,8 +163,8 @@ _THRESHOLDS = ", ".join(map(str, analyze.WEB_THRESHOLDS))
     "    --web-scores datacomp.npy --keep 0.9 0.4 0.1 --write loss.html",
 )
 def filter_loss(
-    table: Annotated[Path, typer.Argument(help="The table that crosslens analyze difficulty -o wrote.")],
     *,
+    table: Path = positional(..., "The table that crosslens analyze difficulty -o wrote."),
     model: str | None = option(None, "Whose scores filter. [default: the only model]", metavar="NAME"),
     threshold: list[float] | None = option(
         None,
@@ -190,11 +187,8 @@ def filter_loss(
     """
     check_tables(output, overwrite=overwrite)
     result = analyze.measure_filter_loss(
-        analyze.read_difficulty(table),
-        model,
-        thresholds=threshold or None,
-        keep=keep or (),
+        analyze.read_difficulty(table), model, thresholds=threshold or None, keep=keep or (),
         web_scores=None if web_scores is None else data.read_array(web_scores),
-    )
+    )  # fmt: skip
     write_table(result.table, output)
     return result

@@ -6,22 +6,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
-
-import crosslens.core as core
-import crosslens.encode as encoders
-import crosslens.engine as engine
-import crosslens.metrics as metric_families
-import crosslens.pipeline as pipeline
-import crosslens.storage as storage
-import crosslens.values as value_types
+from crosslens import encode as encoders, engine, metrics as metric_families, pipeline, storage, values as value_types
 from crosslens.cli.answers import CommandAnswer
-from crosslens.cli.completion import names_of
 from crosslens.cli.console import confirm_code, print_note, progress_bar
 from crosslens.cli.datasets import DATASET_WORDS, DatasetOptions, dataset_words
-from crosslens.cli.flags import Flags, Overwrite, Plugins, TrustCodeFlag, command, output_option, recorded_command
-from crosslens.cli.stored_runs import EvaluatedRun, evaluated_run, run_written_at
-from crosslens.core import FactList, Text, UsageError, option
+from crosslens.cli.flags import Flags, Overwrite, Plugins, TrustCodeFlag, command, output_option, positional
+from crosslens.cli.stored_runs import EvaluatedRun, evaluated_run, recorded_command, run_written_at
+from crosslens.core import FactList, Presented, Text, UsageError, option
 from crosslens.encode import EncodeOptions
 from crosslens.engine import EngineOptions
 from crosslens.pipeline import EvaluateOptions, InputOptions, ModelOptions, RerankOptions
@@ -31,16 +22,14 @@ PROTOCOL_HELP = "Follow a paper and say so beside every figure: {} (see crosslen
 
 @command("crosslens protocols", "crosslens protocols five", "crosslens protocols --json", reads_files=False)
 def protocols(
-    name: Annotated[
-        str | None, typer.Argument(help="Describe this protocol in full.", autocompletion=names_of("PROTOCOL"))
-    ] = None,
+    name: str | None = positional(None, "Describe this protocol in full.", names="PROTOCOL"),
 ) -> pipeline.ProtocolList:
     """List the papers' protocols: metrics and conventions."""
     entries = pipeline.PROTOCOLS if name is None else [pipeline.PROTOCOLS[name]]
     return pipeline.ProtocolList(tuple(entry.value for entry in entries))
 
 
-def with_protocol(result: core.Presented, record: dict[str, Any] | None) -> core.Presented:
+def with_protocol(result: Presented, record: dict[str, Any] | None) -> Presented:
     """The result, and under it the protocol that it follows."""
     return result if record is None else pipeline.ProtocolResult(result, record)
 
@@ -59,26 +48,22 @@ _QUERIES = (
 
 
 @command(
-    "crosslens evaluate --dataset captions.jsonl \\",
-    "    --image-embeddings img.npy --caption-embeddings cap.npy -o runs/mine",
+    "crosslens evaluate --dataset captions.jsonl --image-embeddings img.npy --caption-embeddings cap.npy -o runs/mine",
     "crosslens evaluate --dataset coco --captions captions.json \\",
     "    --image-embeddings img.npy --caption-embeddings cap.npy -o runs/clip-b32",
     "crosslens evaluate --dataset coco-karpathy-5k --model clip:openai/clip-vit-base-patch32 -o runs/clip-b32",
     'crosslens evaluate --run model.run.gz --qrels qrels.txt --metrics "CappedRecall@1 CappedRecall@5" --json',
-    "crosslens evaluate --dataset laion --queries 100000 \\",
-    "    --image-embeddings laion --caption-embeddings laion",
+    "crosslens evaluate --dataset laion --queries 100000 --image-embeddings laion --caption-embeddings laion",
     "crosslens evaluate --dataset captions.jsonl --scores scores.npy",
     "crosslens evaluate --dataset captions.jsonl --scores scores.npy \\",
     '    --metrics "NCS[cider]@10 SR[semantic,m=20]@5 DCGcm@10"',
     "crosslens evaluate --model clip:openai/clip-vit-base-patch32 \\",
     "    --dataset captions.jsonl --image-folder photos -o runs/clip-b32",
-    "crosslens evaluate --model blip:Salesforce/blip-itm-base-coco \\",
-    "    --rerank blip:Salesforce/blip-itm-base-coco --rerank-depth 128 \\",
-    "    --dataset captions.jsonl --image-folder photos",
+    "crosslens evaluate --model blip:Salesforce/blip-itm-base-coco --rerank blip:Salesforce/blip-itm-base-coco \\",
+    "    --rerank-depth 128 --dataset captions.jsonl --image-folder photos",
     "crosslens evaluate --model sentence:all-MiniLM-L6-v2 --image-text mean --dataset captions.jsonl",
     "crosslens evaluate --model sentence:all-MiniLM-L6-v2 --query-caption mean \\",
-    '    --queries "coco captions=captions_val2014.json" \\',
-    "    --dataset regions.jsonl --shared-images",
+    '    --queries "coco captions=captions_val2014.json" --dataset regions.jsonl --shared-images',
     common=("scores", "run", "qrels"),
 )
 def evaluate(
@@ -116,16 +101,21 @@ def evaluate(
     with storage.local_output(output, value_types.RUN_LAYOUT) as folder, engine.use_engine(execution):
         before = run_written_at(folder)
         result = pipeline.run_recipe(
-            recipe, folder, overwrite=overwrite, progress=progress_bar(), command=recorded_command(),
-            encoding=encoding, trust_code=trust_code or confirm_code,
-        )  # fmt: skip
+            recipe,
+            folder,
+            overwrite=overwrite,
+            progress=progress_bar(),
+            command=recorded_command(),
+            encoding=encoding,
+            trust_code=trust_code or confirm_code,
+        )
     return evaluated_run(result, output, before == run_written_at(folder), name)
 
 
 @command("crosslens run runs/clip-b32/recipe.toml", "crosslens run my-recipe.toml -o runs/again --json")
 def run(
-    recipe: Annotated[Path, typer.Argument(help="A recipe.toml, written by a run or by hand; or a run folder.")],
     encode: Annotated[EncodeOptions, Flags(only=("offline",))],
+    recipe: Path = positional(..., "A recipe.toml, written by a run or by hand; or a run folder."),
     output: Path | None = _OUTPUT,
     overwrite: Overwrite = False,
     allow_changed: bool = option(False, "Continue although inputs changed since the recipe was stored."),
@@ -143,15 +133,9 @@ def run(
         before = run_written_at(folder)
         loaded = pipeline.Recipe.read(file, trust_code=trusted).with_plugins(plugin or ())
         result = pipeline.run_recipe(
-            loaded,
-            folder,
-            overwrite=overwrite,
-            allow_changed=allow_changed,
-            progress=progress_bar(),
-            command=recorded_command(),
-            encoding=replace(encode, device=loaded.options.device),
-            trust_code=trusted,
-        )
+            loaded, folder, overwrite=overwrite, allow_changed=allow_changed, progress=progress_bar(),
+            command=recorded_command(), encoding=replace(encode, device=loaded.options.device), trust_code=trusted,
+        )  # fmt: skip
     answer = evaluated_run(result, output, before == run_written_at(folder))
     if (file.parent / value_types.RUN_FILE).exists():
         same = value_types.Run.load(file.parent).fingerprint == result.fingerprint
@@ -162,9 +146,7 @@ def run(
 
 @command("crosslens metrics", "crosslens metrics CappedRecall", "crosslens metrics --json", reads_files=False)
 def metrics(
-    name: Annotated[
-        str | None, typer.Argument(help="Describe this metric in full.", autocompletion=names_of("METRIC"))
-    ] = None,
+    name: str | None = positional(None, "Describe this metric in full.", names="METRIC"),
 ) -> CommandAnswer:
     """List the metrics with their definitions."""
     if name is not None:
@@ -200,11 +182,9 @@ def _content(family: metric_families.Family) -> dict[str, Any]:
 
 
 @command(
-    "crosslens encode --model clip:openai/clip-vit-base-patch32 \\",
-    "    --dataset coco --captions captions.json --image-folder val2017 \\",
-    "    -o clip-b32",
-    "crosslens encode --model sentence:all-MiniLM-L6-v2 \\",
-    "    --dataset captions.jsonl -o minilm",
+    "crosslens encode --model clip:openai/clip-vit-base-patch32 --dataset coco --captions captions.json \\",
+    "    --image-folder val2017 -o clip-b32",
+    "crosslens encode --model sentence:all-MiniLM-L6-v2 --dataset captions.jsonl -o minilm",
     "crosslens encode --list",
     group="Model",
     common=("device", "batch_size", "listing"),

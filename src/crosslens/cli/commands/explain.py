@@ -6,20 +6,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
-
-import crosslens.comparisons as comparisons
-import crosslens.core as core
-import crosslens.explanations as explanations
-import crosslens.pipeline as pipeline
-import crosslens.values as values
+from crosslens import comparisons, explanations, pipeline, values
 from crosslens.cli.answers import Write, wrote
 from crosslens.cli.commands.evaluate import PROTOCOL_HELP, encoding_of, followed, with_protocol
 from crosslens.cli.console import print_note, progress_bar
 from crosslens.cli.datasets import DatasetOfRuns, DatasetOptions
-from crosslens.cli.flags import ColumnOptions, Flags, Overwrite, command, output_option
+from crosslens.cli.flags import ColumnOptions, Flags, Overwrite, command, output_option, positional
 from crosslens.cli.stored_runs import dataset_of_run, load_run, load_runs
-from crosslens.core import Options, UsageError, option
+from crosslens.core import Options, Presented, UsageError, option
 from crosslens.encode import EncodeOptions
 from crosslens.explanations import CounterfactualOptions
 
@@ -55,10 +49,10 @@ class FailureOptions(Options):
     common=("query", "direction", "by", "compare", "show"),
 )
 def explain(
-    runs: Annotated[list[Path], typer.Argument(help="A run folder, or several for one table of their metrics.")],
     source: DatasetOfRuns,
     encode: Annotated[EncodeOptions, Flags(only=("image_folder",))],
     *,
+    runs: list[Path] = positional(..., "A run folder, or several for one table of their metrics."),
     query: list[str] | None = option(None, "A query to explain in full, by its id; may be repeated.", metavar="ID"),
     direction: str | None = option(None, "[default: the one that has the query; texts first]", metavar="t2i|t2t|i2t"),
     protocol: str | None = option(None, PROTOCOL_HELP.format("expl")),
@@ -67,7 +61,7 @@ def explain(
     failures: FailureOptions,
     write: Write = None,
     overwrite: Overwrite = False,
-) -> core.Presented:
+) -> Presented:
     """Explain failures in objects, counts and words.
 
     With --query, one query in full: what it asks for and whether the retrieved image has it, what both images have
@@ -92,7 +86,7 @@ def explain(
         raise UsageError("--by is for all failures of one run", fix="drop --by, or the other options")
     loaded = load_runs(runs[:1], added.columns)[0]
     dataset = dataset_of_run(loaded, source)
-    result: core.Presented
+    result: Presented
     if query:
         explained = tuple(explanations.explain_queries(loaded, dataset, query, direction, **settings))
         files: dict[str, str] = {}
@@ -147,11 +141,9 @@ def _explain_failures(
     "crosslens counterfactual --dataset scenes/ --model tiny --query 101",
     "crosslens counterfactual --dataset scenes/ --model tiny --sample 50 --only wrong",
     "crosslens counterfactual --dataset captions.jsonl --image-folder photos \\",
-    "    --model clip:openai/clip-vit-base-patch32 --perturbations adversarial \\",
-    "    --write flips.html",
-    "crosslens counterfactual --dataset captions.jsonl --image-text mean \\",
-    "    --model sentence:all-MiniLM-L6-v2 --sample 20 \\",
-    "    --perturbations char_swap,antonym",
+    "    --model clip:openai/clip-vit-base-patch32 --perturbations adversarial --write flips.html",
+    "crosslens counterfactual --dataset captions.jsonl --image-text mean --model sentence:all-MiniLM-L6-v2 \\",
+    "    --sample 20 --perturbations char_swap,antonym",
     common=("query", "sample", "only", "perturbations", "show"),
 )
 def counterfactual(

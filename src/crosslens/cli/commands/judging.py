@@ -10,21 +10,16 @@ from typing import Annotated, Any
 
 import typer
 
-import crosslens.core as core
-import crosslens.encode as encode
-import crosslens.report as report
-import crosslens.web as web
+from crosslens import encode, report, web
 from crosslens.cli.answers import CommandAnswer, wrote
 from crosslens.cli.console import print_json, print_note, print_notes, print_result, progress_bar
 from crosslens.cli.datasets import DATASET_WORDS, DatasetOptions, served_data
-from crosslens.cli.flags import OUTPUT, Flags, Json, Overwrite, command, output_option
-from crosslens.core import Cell, FactList, Options, Part, Table, Text, UsageError, option
+from crosslens.cli.flags import OUTPUT, Flags, Json, Overwrite, command, output_option, positional
+from crosslens.core import Cell, FactList, Options, Part, Presented, Table, Text, UsageError, option
 from crosslens.web import AskingOptions, ExportOptions, ImportOptions, JudgingFolder, ProjectOptions
 
-AnyProject = Annotated[
-    str | None, typer.Argument(help="The number or the name of a project. [default: all]", metavar="PROJECT")
-]
-ProjectArgument = Annotated[str, typer.Argument(help="The number or the name of a project.", metavar="PROJECT")]
+_ANY_PROJECT = positional(None, "The number or the name of a project. [default: all]", metavar="PROJECT")
+_PROJECT = positional(..., "The number or the name of a project.", metavar="PROJECT")
 
 
 @command(
@@ -36,9 +31,9 @@ ProjectArgument = Annotated[str, typer.Argument(help="The number or the name of 
     common=("folder", "task", "overlap", "per_person", "labels", "guidelines"),
 )
 def new(
-    name: Annotated[str, typer.Argument(help="What the project is called.", metavar="NAME")],
     options: ProjectOptions,
     location: JudgingFolder,
+    name: str = positional(..., "What the project is called.", metavar="NAME"),
 ) -> CommandAnswer:
     """Make a judging project.
 
@@ -60,12 +55,12 @@ def new(
     reads_files=False,
 )
 def status(
-    project: AnyProject = None,
-    location: JudgingFolder = JudgingFolder(),  # noqa: B008
+    location: JudgingFolder,
+    project: str | None = _ANY_PROJECT,
     served: list[str] | None = option(
         None, "Pictures for a page, as in crosslens serve.", metavar=f"FOLDER|{DATASET_WORDS}", flags=("--serve-data",)
     ),
-) -> core.Presented:
+) -> Presented:
     """Show how far projects have come, and how far people agree.
 
     Of a survey of pairs, also every pair with its score and the share of people who say that it fits.
@@ -94,16 +89,13 @@ _TRUTH = {"dataset": "Qrels: also the pairs of this dataset, unless judged: a re
     common=("folder", "direction", "limit", "part"),
 )
 def import_(
-    project: ProjectArgument,
-    source: Annotated[
-        Path,
-        typer.Argument(
-            help="A run's folder, a table of pairs, failures or levels, or what build imp wrote.", metavar="SOURCE"
-        ),
-    ],
     options: ImportOptions,
     dataset: _OF_RUN,
     location: JudgingFolder,
+    project: str = _PROJECT,
+    source: Path = positional(
+        ..., "A run's folder, a table of pairs, failures or levels, or what build imp wrote.", metavar="SOURCE"
+    ),
 ) -> CommandAnswer:
     """Add items to a judging project.
 
@@ -138,10 +130,10 @@ def import_(
     common=("folder", "form", "rule", "source"),
 )
 def export(
-    project: ProjectArgument,
     options: ExportOptions,
     dataset: Annotated[DatasetOptions, Flags(help=_TRUTH)],
     location: JudgingFolder,
+    project: str = _PROJECT,
     output: Path = option(
         ...,
         "The file: .parquet (qrels), .csv or .jsonl (answers), .json (Label Studio); imp: the folder of the build.",
@@ -193,14 +185,12 @@ _USUAL_ADDRESS = "http://127.0.0.1:8000"
     reads_files=False,
 )
 def invite(
-    project: Annotated[
-        str | None,
-        typer.Argument(
-            help="The number or the name of a project. [default: none: the link makes an owner of the server]",
-            metavar="PROJECT",
-        ),
-    ] = None,
-    location: JudgingFolder = JudgingFolder(),  # noqa: B008
+    location: JudgingFolder,
+    project: str | None = positional(
+        None,
+        "The number or the name of a project. [default: none: the link makes an owner of the server]",
+        metavar="PROJECT",
+    ),
     role: str = option("annotator", "What the person becomes.", metavar="annotator|owner"),
     uses: int = option(1, "How many people can use the link.", minimum=1),
     days: float = option(7.0, "How many days it is valid.", metavar="DAYS"),
@@ -237,8 +227,8 @@ def _address(given_address: str | None, folder: Path) -> str:
     reads_files=False,
 )
 def members(
-    project: ProjectArgument,
     location: JudgingFolder,
+    project: str = _PROJECT,
     remove: str | None = option(None, "Remove this member; the judgements stay."),
     revoke: str | None = _REVOKE,
 ) -> CommandAnswer:
@@ -318,8 +308,8 @@ def accounts(
     reads_files=False,
 )
 def audit(
-    project: AnyProject = None,
-    location: JudgingFolder = JudgingFolder(),  # noqa: B008
+    location: JudgingFolder,
+    project: str | None = _ANY_PROJECT,
     limit: int = option(100, "How many entries, the newest first.", minimum=1, maximum=1_000_000),
 ) -> CommandAnswer:
     """Show who did what, the newest first.
@@ -411,13 +401,11 @@ class ModelJudgeOptions(Options, group="Judging"):
     common=("folder", "endpoint", "record", "task", "max_requests", "dry_run"),
 )
 def judge(
-    source: Annotated[
-        str, typer.Argument(help="A project's number or name, or a table of pairs.", metavar="PROJECT|TABLE")
-    ],
     asking: AskingOptions,
     location: JudgingFolder,
     pairs: Annotated[DatasetOptions, Flags(without=("data",), help=_OF_TABLE)],
     options: ModelJudgeOptions,
+    source: str = positional(..., "A project's number or name, or a table of pairs.", metavar="PROJECT|TABLE"),
     output: Path | None = output_option("Of a table: the answers, as .jsonl."),
     overwrite: Overwrite = False,
     json: Json = False,

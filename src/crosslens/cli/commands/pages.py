@@ -8,17 +8,11 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
-
-import crosslens.comparisons as comparisons
-import crosslens.explanations as explanations
-import crosslens.pipeline as pipeline
-import crosslens.report as reports
-import crosslens.web as web
+from crosslens import comparisons, explanations, pipeline, report as reports, web
 from crosslens.cli.answers import Write
 from crosslens.cli.console import check_outputs, print_file, print_json, print_note, print_notes
 from crosslens.cli.datasets import DATASET_WORDS, DatasetOfRuns, DatasetOptions, served_data
-from crosslens.cli.flags import OUTPUT, Flags, Json, Overwrite, command, output_option
+from crosslens.cli.flags import OUTPUT, Flags, Json, Overwrite, command, output_option, positional
 from crosslens.cli.stored_runs import check_same_captions, load_run, load_runs, load_studies
 from crosslens.core import Options, UnknownNameError, UsageError, option
 from crosslens.encode import EncodeOptions
@@ -36,9 +30,9 @@ _MEGABYTE = 1_000_000
     common=("title", "queries", "figures", "size_budget"),
 )
 def report(
-    runs: Annotated[list[Path], typer.Argument(help="Run folders, or folders of audits.")],
     source: DatasetOfRuns,
     encode: Annotated[EncodeOptions, Flags(only=("image_folder",))],
+    runs: list[Path] = positional(..., "Run folders, or folders of audits."),
     output: Path = option(Path("report.html"), "The page (.html).", flags=OUTPUT),
     title: str | None = option(None, "The title of the page. [default: from the runs]", metavar="TEXT"),
     size_budget: float = option(
@@ -89,8 +83,8 @@ def report(
     common=("data", "port", "host", "password_file"),
 )
 def serve(
-    folder: Annotated[Path, typer.Argument(help="A folder that holds run folders, at any depth.")],
     options: ServeOptions,
+    folder: Path = positional(..., "A folder that holds run folders, at any depth."),
     data: list[str] | None = option(
         None,
         "A folder of pictures, a dataset for runs whose recipe does not lead to theirs, or a folder of build imp; "
@@ -125,9 +119,9 @@ def serve(
     common=("query", "hardest", "random", "k", "direction"),
 )
 def gallery(
-    runs: Annotated[list[Path], typer.Argument(help="Run folders of one dataset, one per model.")],
     source: DatasetOfRuns,
     encode: Annotated[EncodeOptions, Flags(only=("image_folder",))],
+    runs: list[Path] = positional(..., "Run folders of one dataset, one per model."),
     query: list[str] | None = option(
         None, "A query: its id, or a part of its text (of an image: of a caption); may be repeated.", metavar="ID|TEXT"
     ),
@@ -187,12 +181,10 @@ class TrackerOptions(Options, group="Output"):
     common=("direction", "by", "project"),
 )
 def export(
-    runs: Annotated[
-        list[Path], typer.Argument(help="A run folder; several, or robustness studies, where the format takes them.")
-    ],
     tracker: TrackerOptions,
     source: DatasetOfRuns,
     encode: Annotated[EncodeOptions, Flags(only=("image_folder",))],
+    runs: list[Path] = positional(..., "A run folder; several, or robustness studies, where the format takes them."),
     to: str = option(
         ...,
         "trec, ranx, mteb, clip-benchmark, fiftyone, model-index, latex, csv, markdown, mlflow or wandb.",

@@ -5,29 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Any, TypeAlias
+from typing import Annotated, Any
 
-import typer
-
-import crosslens.analyze as analyze
-import crosslens.core as core
-import crosslens.encode as encoders
-import crosslens.explanations as explanations
-import crosslens.pipeline as pipeline
-import crosslens.statistics as statistics
-import crosslens.storage as storage
-import crosslens.values as value_types
+from crosslens import analyze, encode as encoders, pipeline, statistics, storage
 from crosslens.cli.answers import check_tables, write_table
 from crosslens.cli.commands.evaluate import encoding_of
 from crosslens.cli.console import confirm_code, progress_bar
 from crosslens.cli.datasets import DatasetOfRuns, picture_files
-from crosslens.cli.flags import Flags, IntervalOptions, Overwrite, TrustCodeFlag, command, output_option
-from crosslens.cli.stored_runs import check_same_captions, load_run
-from crosslens.core import Options, UsageError, option
+from crosslens.cli.flags import Flags, IntervalOptions, Overwrite, TrustCodeFlag, command, output_option, positional
+from crosslens.cli.stored_runs import StoredRuns, dataset_of, load_named_runs
+from crosslens.core import Options, UnknownNameError, UsageError, option
 from crosslens.encode import EncodeOptions
-
-StoredRuns: TypeAlias = "dict[str, tuple[Path, value_types.Run]]"
-"""Runs and their folders, by name."""
 
 
 @dataclass(frozen=True)
@@ -56,25 +44,6 @@ class SourceOptions(Options, group="Model"):
             scorer = encoders.load_pair_scorer(name, encoding)
             scores[scorer.name] = pairs.from_pair_model(scorer, encoding, progress_bar())
         return scores | {file.stem: pairs.from_table(file) for file in self.scores}
-
-
-def load_runs(folders: list[Path]) -> StoredRuns:
-    """The runs, which are over the same captions, under the names of their folders."""
-    names = [folder.resolve().name for folder in folders]
-    runs = {
-        name if names.count(name) == 1 else str(folder): (folder, load_run(folder))
-        for name, folder in zip(names, folders, strict=True)
-    }
-    if runs:
-        check_same_captions({str(folder): run for folder, run in runs.values()})
-    return runs
-
-
-def dataset_of(runs: StoredRuns) -> value_types.Dataset:
-    """The dataset that the first run's recipe names."""
-    if not runs:
-        raise UsageError("neither runs nor a dataset", fix="name run folders, or pass --dataset")
-    return explanations.dataset_of_run(next(iter(runs.values()))[1])
 
 
 def scores_of_runs(
@@ -116,7 +85,7 @@ def categories(
     intervals: IntervalOptions,
     pairs: NegativeOptions,
     models: SourceOptions,
-    runs: Annotated[list[Path] | None, typer.Argument(help="Run folders of one dataset, one per model.")] = None,
+    runs: list[Path] | None = positional(None, "Run folders of one dataset, one per model."),
     difficulty: Path = option(..., "A table with the ids of captions, images or both: .parquet, .csv or .tsv."),
     by: str = option("difficulty", "The column of the table that holds the categories."),
     metrics: str | None = option(None, "Metrics of ranks. [default: Hit@1 Hit@5 Hit@10 MedR[all] MeanR[all] mAP@R]"),
@@ -132,9 +101,9 @@ def categories(
     """
     check_tables(output, overwrite=overwrite)
     if pairs.area not in statistics.AREAS:
-        raise core.UnknownNameError("area", pairs.area, statistics.AREAS)
+        raise UnknownNameError("area", pairs.area, statistics.AREAS)
     labels = analyze.Categories.of(difficulty, by)
-    loaded = load_runs(runs or [])
+    loaded = load_named_runs(runs or [])
     labelled, scores = None, dict[str, Any]()
     if pairs.rejected or pairs.negatives or models.are_named:
         encoding = encoding_of(encode)
@@ -181,7 +150,7 @@ def scorers(
     encode: Annotated[EncodeOptions, Flags(without=("skip_bad",))],
     intervals: IntervalOptions,
     models: SourceOptions,
-    runs: Annotated[list[Path] | None, typer.Argument(help="Run folders, whose models are scorers.")] = None,
+    runs: list[Path] | None = positional(None, "Run folders, whose models are scorers."),
     phi: list[str] | None = option(None, "A similarity of a caption to the image's other captions; may be repeated."),
     form: str = option(
         "cosine", "What becomes of the cosine of a model or a run.", metavar="|".join(_FORMS), choices=_FORMS
@@ -203,7 +172,7 @@ def scorers(
     words = [*(runs or ()), *models.model, *models.pair_model, *(phi or ()), *models.scores]
     if len(words) != 2:
         raise UsageError(f"{len(words)} of two scorers", fix="name two: runs, --model, --pair-model, --phi or --scores")
-    loaded = load_runs(runs or [])
+    loaded = load_named_runs(runs or [])
     dataset = source.load_if_given() or dataset_of(loaded)
     encoding = encoding_of(encode)
     pairs = analyze.ImageCaptionPairs.of_captions(dataset)

@@ -7,12 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-import crosslens.analyze as analyze
-import crosslens.data as data
-import crosslens.encode as encoders
-import crosslens.engine as engine
-import crosslens.pipeline as pipeline
-import crosslens.values as values
+from crosslens import analyze, data, encode as encoders, engine, pipeline, values
 from crosslens.analyze import ClusterOptions
 from crosslens.cli.answers import check_tables, write_table
 from crosslens.cli.commands.analyze import caption_sets, joined_tables
@@ -71,12 +66,10 @@ class MeasureOptions(Options):
 @command(
     "crosslens analyze polysemy --dataset captions.jsonl \\",
     "    --model clip:openai/clip-vit-base-patch32 --image-folder photos",
-    'crosslens analyze polysemy --dataset "coco captions=val2017.json" \\',
-    "    --dataset flickr.jsonl --model clip:openai/clip-vit-base-patch32 \\",
-    "    --visual-model dinov2:facebook/dinov2-base --sizes 1..100 \\",
+    'crosslens analyze polysemy --dataset "coco captions=val2017.json" --dataset flickr.jsonl \\',
+    "    --model clip:openai/clip-vit-base-patch32 --visual-model dinov2:facebook/dinov2-base --sizes 1..100 \\",
     "    --write polysemy.html",
-    "crosslens analyze polysemy --dataset captions.jsonl \\",
-    "    --image-embeddings img.npy --caption-embeddings cap.npy \\",
+    "crosslens analyze polysemy --dataset captions.jsonl --image-embeddings img.npy --caption-embeddings cap.npy \\",
     "    --clusters --purity-by category --write clusters.html",
     "crosslens analyze polysemy --dataset captions.jsonl --model sentence:all-MiniLM-L6-v2 --image-text mean",
     common=("visual_model", "by", "sizes", "clusters"),

@@ -6,20 +6,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
-import crosslens.analyze as analyze
-import crosslens.core as core
-import crosslens.data as data
-import crosslens.encode as encode
-import crosslens.engine as engine
-import crosslens.pipeline as pipeline
-import crosslens.similarity as similarities
-import crosslens.storage as storage
+from crosslens import analyze, data, encode, engine, pipeline, similarity as similarities, storage
 from crosslens.cli.answers import CommandAnswer, wrote
 from crosslens.cli.commands.evaluate import PROTOCOL_HELP, followed, with_protocol
 from crosslens.cli.console import check_outputs, print_file, print_json, print_note, progress_bar
 from crosslens.cli.datasets import DATASET_WORDS, QUERIES, DatasetOptions, load_dataset_words
 from crosslens.cli.flags import Flags, IntervalOptions, Json, Overwrite, Threads, command, output_option
-from crosslens.core import FactList, UsageError, option
+from crosslens.core import FactList, Presented, UsageError, option
 from crosslens.engine import EngineOptions
 
 
@@ -47,7 +40,7 @@ def agreement(
     pooled: bool = option(False, "Every judge's score by itself, not the mean of a pair's judges."),
     kendall: str = option("b", "Which of Kendall's τ the table shows; --json has both.", metavar="b|c"),
     threads: Threads = None,
-) -> core.Presented:
+) -> Presented:
     """Correlate relevance functions with human judgements.
 
     Pearson, Spearman and Kendall between φ and the scores that people gave to pairs of an image and a caption: for all
@@ -133,8 +126,7 @@ def missing_positives(
     "crosslens similarity --dataset captions.jsonl --phi cider -o cider.npy",
     "crosslens similarity --dataset karpathy --captions dataset_coco.json \\",
     "    --split test --phi embed-max:sentence:all-MiniLM-L6-v2 -o minilm.npy",
-    "crosslens similarity --dataset captions.jsonl --phi cider \\",
-    "    --pairs pairs.csv -o scores.csv",
+    "crosslens similarity --dataset captions.jsonl --phi cider --pairs pairs.csv -o scores.csv",
     "crosslens similarity --list",
     common=("phi", "pairs", "listing"),
 )

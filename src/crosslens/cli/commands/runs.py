@@ -6,22 +6,15 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
-import crosslens.audits as audits
-import crosslens.comparisons as comparisons
-import crosslens.core as core
-import crosslens.explanations as explanations
-import crosslens.pipeline as pipeline
-import crosslens.values as values
+from crosslens import audits, comparisons, explanations, pipeline, values
 from crosslens.cli.answers import end_with
 from crosslens.cli.console import print_note, print_notes, print_result, progress_bar
 from crosslens.cli.datasets import DatasetOfRuns, DatasetOptions
 from crosslens.cli.exit_codes import UNMET
-from crosslens.cli.flags import ColumnOptions, Flags, Json, command
+from crosslens.cli.flags import ColumnOptions, Flags, Json, command, positional
 from crosslens.cli.stored_runs import dataset_of_run, drops_by_column, load_runs, load_studies, named_tables
 from crosslens.comparisons import PermutationOptions
-from crosslens.core import Options, UsageError, option
+from crosslens.core import Options, Presented, UsageError, option
 from crosslens.encode import EncodeOptions
 
 
@@ -51,11 +44,10 @@ _MAX_GROUPS = 20
     "crosslens show runs/clip-b32 Flickr30kT2IRetrieval.json",
 )
 def show(
-    runs: Annotated[
-        list[Path],
-        typer.Argument(help=f"Run folders or robustness studies, one or several to put side by side. {_PUBLISHED}"),
-    ],
     *,
+    runs: list[Path] = positional(
+        ..., f"Run folders or robustness studies, one or several to put side by side. {_PUBLISHED}"
+    ),
     by: str | None = option(
         None, "Group by a column of the dataset, or by caption_length; studies by dataset: the mean over models."
     ),
@@ -64,7 +56,7 @@ def show(
     all_groups: bool = option(False, "Every group, not only the largest.", flags=("--all",)),
     tables: str | None = option(None, 'Of a robustness study, such as "drops words captions".'),
     json: Json = False,
-) -> core.Presented:
+) -> Presented:
     """Print the values of a run, or of several side by side.
 
     To test whether runs differ, use `crosslens compare`.
@@ -119,10 +111,10 @@ def show(
     common=("by", "primary", "all_pairs", "changes"),
 )
 def compare(
-    runs: Annotated[list[Path], typer.Argument(help="Two or more run folders; the first is compared with the others.")],
     source: DatasetOfRuns,
     encode: Annotated[EncodeOptions, Flags(only=("image_folder",))],
     *,
+    runs: list[Path] = positional(..., "Two or more run folders; the first is compared with the others."),
     metrics: str | None = option(None, 'Only these, such as "t2i/Hit@1 i2t/mAP@R".'),
     by: str | None = option(None, "Compare within each group of a column of the dataset."),
     added: ColumnOptions,
@@ -181,8 +173,8 @@ _BY = "Group by a column of the dataset, or by caption_length."
     "crosslens plot runs/clip-b32 runs/siglip --by category --metric t2i/Hit@5 --write categories.svg",
 )
 def plot(
-    runs: Annotated[list[Path], typer.Argument(help="One or more run folders, or robustness studies.")],
     *,
+    runs: list[Path] = positional(..., "One or more run folders, or robustness studies."),
     by: str | None = option(None, f"{_BY} Studies by dataset: the mean over models. [default: all queries together]"),
     added: ColumnOptions,
     metric: str | None = option(None, "Such as t2i/Hit@5. [default: t2i/Hit@1, or the first shared]"),
@@ -213,8 +205,8 @@ def plot(
     "crosslens leaderboard runs/* results/openai__clip-vit-base-patch32/3d74acf9",
 )
 def leaderboard(
-    runs: Annotated[list[Path], typer.Argument(help=f"Run folders, of any models and datasets. {_PUBLISHED}")],
     *,
+    runs: list[Path] = positional(..., f"Run folders, of any models and datasets. {_PUBLISHED}"),
     metrics: str | None = option(None, 'These, such as "t2i/Hit@1 MedR". [default: the first of each direction]'),
     test: PermutationOptions,
     json: Json = False,
@@ -244,8 +236,8 @@ def leaderboard(
     "crosslens check audits/x --requirements requirements.toml --github",
 )
 def check(
-    folder: Annotated[Path, typer.Argument(help="A run folder, or the folder of a robustness study or an audit.")],
     *,
+    folder: Path = positional(..., "A run folder, or the folder of a robustness study or an audit."),
     require: list[str] | None = option(None, 'Such as "t2i/Hit@1 >= 0.6". May be repeated.', metavar="TEXT"),
     requirements: Path | None = option(None, "A TOML file with more: require = [TEXT, …]."),
     robustness: Path | None = option(None, "The robustness study of the run, for drop(…).", metavar="FOLDER"),

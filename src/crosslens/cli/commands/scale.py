@@ -7,20 +7,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
-import crosslens.core as core
-import crosslens.engine as engine
-import crosslens.explanations as explanations
-import crosslens.pipeline as pipeline
-import crosslens.planning as planning
+from crosslens import engine, explanations, pipeline, planning
 from crosslens.cli.answers import CommandAnswer, wrote
 from crosslens.cli.commands.evaluate import PROTOCOL_HELP, followed, with_protocol
 from crosslens.cli.console import print_note, progress_bar
 from crosslens.cli.datasets import DatasetOptions
-from crosslens.cli.flags import Flags, IntervalOptions, Threads, command, output_option
+from crosslens.cli.flags import Flags, IntervalOptions, Threads, command, output_option, positional
 from crosslens.cli.stored_runs import load_run
-from crosslens.core import Options, UnknownNameError, UsageError, argument, option
+from crosslens.core import Options, Presented, UnknownNameError, UsageError, argument, option
 from crosslens.engine import EngineOptions
 
 _PHI, _M, _K, _DIRECTION = "cider", "1..50", 5, "t2i"
@@ -63,15 +57,15 @@ class GalleryOptions(Options):
     common=("over", "phi", "m", "k", "direction", "sizes"),
 )
 def curve(
-    runs: Annotated[list[Path], typer.Argument(help="One or more run folders; over m, of one dataset.")],
     source: Annotated[DatasetOptions, Flags(help={"dataset": _RUN_DATASET})],
     intervals: IntervalOptions,
     semantic: SemanticOptions,
     sizes: GalleryOptions,
     execution: EngineOptions,
+    runs: list[Path] = positional(..., "One or more run folders; over m, of one dataset."),
     over: str = option("m", "What grows: m, or the gallery.", metavar="m|gallery"),
     threads: Threads = None,
-) -> core.Presented:
+) -> Presented:
     """Plot metrics against m, or the size of the gallery.
 
     Over m: SR is the share of the m most similar items that is retrieved, SRhit whether any of them is: where one falls
@@ -92,10 +86,12 @@ def curve(
             )
     if over == "gallery":
         return pipeline.gallery_curve(
-            [load_run(folder) for folder in runs], sizes.metrics,
-            sizes=None if sizes.sizes is None else pipeline.parse_sizes(sizes.sizes), progress=progress_bar(),
+            [load_run(folder) for folder in runs],
+            sizes.metrics,
+            sizes=None if sizes.sizes is None else pipeline.parse_sizes(sizes.sizes),
+            progress=progress_bar(),
             **vars(intervals),
-        )  # fmt: skip
+        )
     phi, direction, by_image = semantic.phi, semantic.direction, semantic.by_image
     if direction not in ("i2t", "t2i"):
         raise UnknownNameError("direction", direction, ("i2t", "t2i"))
@@ -111,18 +107,9 @@ def curve(
         loaded = [load_run(folder) for folder in runs]
         dataset = source.load_if_given() or explanations.dataset_of_run(loaded[0])
         curves = pipeline.curve(
-            loaded,
-            dataset,
-            phi,
-            m=counts,
-            k=semantic.k,
-            direction=direction,
-            non_gt=not semantic.ground_truth,
-            by_image=by_image,
-            threads=threads,
-            progress=progress_bar(),
-            **vars(intervals),
-        )
+            loaded, dataset, phi, m=counts, k=semantic.k, direction=direction, non_gt=not semantic.ground_truth,
+            by_image=by_image, threads=threads, progress=progress_bar(), **vars(intervals),
+        )  # fmt: skip
     return with_protocol(curves, record)
 
 
@@ -146,8 +133,7 @@ class PlanOptions(Options, group="Input"):
 
 
 @command(
-    "crosslens plan --images 1e9 --captions 1e9 --dim 768 \\",
-    "    --device h200 --nodes 64",
+    "crosslens plan --images 1e9 --captions 1e9 --dim 768 --device h200 --nodes 64",
     "crosslens plan --images 100000 --captions 500000 --dim 512 --json",
     "crosslens plan --calibrate",
     "crosslens plan --calibrate --device cuda --name h200 -o rates.json",

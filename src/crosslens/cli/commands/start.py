@@ -10,29 +10,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
-
-import crosslens.audits as audits
-import crosslens.core as core
-import crosslens.pipeline as pipeline
-import crosslens.planning as planning
-import crosslens.report as report
-import crosslens.synth as synthesis
-import crosslens.values as values
+from crosslens import audits, core, pipeline, planning, report, synth as synthesis, values
 from crosslens.cli.answers import CommandAnswer, end_with
 from crosslens.cli.commands.evaluate import encoding_of
 from crosslens.cli.console import confirm_code, print_note, progress_bar
 from crosslens.cli.datasets import DATASET_WORDS, DatasetOptions, dataset_sources
-from crosslens.cli.flags import (
-    OUTPUT,
-    Flags,
-    Overwrite,
-    Plugins,
-    TrustCodeFlag,
-    command,
-    output_option,
-    recorded_command,
-)
+from crosslens.cli.flags import OUTPUT, Flags, Overwrite, Plugins, TrustCodeFlag, command, output_option, positional
+from crosslens.cli.stored_runs import recorded_command
 from crosslens.core import Cell, FactList, MissingExtraError, Presented, Section, Table, Text, UsageError, option
 from crosslens.encode import EncodeOptions
 from crosslens.engine import duration
@@ -169,12 +153,10 @@ _RUN = "Ranked lists, twice for both directions; or run folders, audited from th
 @command(
     "crosslens audit --dataset captions.jsonl --image-folder photos \\",
     "    --model clip:openai/clip-vit-base-patch32 -o audits/clip",
-    "crosslens audit --dataset captions.jsonl --image-folder photos \\",
-    "    --model tiny --quick -o audits/tiny",
+    "crosslens audit --dataset captions.jsonl --image-folder photos --model tiny --quick -o audits/tiny",
     "crosslens audit --dataset coco.jsonl --dataset flickr.jsonl \\",
     "    --model tiny --model path:models/triplet -o audits/all",
-    "crosslens audit --dataset captions.jsonl --image-embeddings img.npy \\",
-    "    --caption-embeddings cap.npy -o audits/mine",
+    "crosslens audit --dataset captions.jsonl --image-embeddings img.npy --caption-embeddings cap.npy -o audits/mine",
     "crosslens audit --run runs/clip -o audits/clip",
     "crosslens audit --list",
     common=("run", "quick", "only"),
@@ -236,8 +218,8 @@ def audit(
     common=("only", "repeats"),
 )
 def calibrate(
-    audit: Annotated[Path, typer.Argument(metavar="AUDIT", help="The folder of an audit.")],
     encode: Annotated[EncodeOptions, Flags(only=("device", "batch_size", "cache", "offline"))],
+    audit: Path = positional(..., "The folder of an audit.", metavar="AUDIT"),
     run: str | None = option(
         None, "The run of the audit that defects are planted into. [default: the first]", metavar="NAME"
     ),

@@ -9,21 +9,14 @@ from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
-
-import crosslens.analyze as analyze
-import crosslens.data as data
-import crosslens.engine as engine
-import crosslens.perturbations as perturbations
-import crosslens.pipeline as pipeline
-import crosslens.values as value_types
+from crosslens import analyze, data, engine, perturbations, pipeline, values as value_types
 from crosslens.analyze import CaseOptions, JudgingOptions
 from crosslens.cli.answers import Write, check_tables, write_table, wrote
 from crosslens.cli.commands.evaluate import encoding_of
 from crosslens.cli.console import check_outputs, print_note, print_notes, progress_bar
 from crosslens.cli.datasets import DATASET_WORDS, QUERIES, DatasetOptions, key_values, load_dataset_words
-from crosslens.cli.flags import ColumnOptions, Flags, Overwrite, Threads, command, output_option, recorded_command
-from crosslens.cli.stored_runs import drops_by_column, named_tables
+from crosslens.cli.flags import ColumnOptions, Flags, Overwrite, Threads, command, output_option, positional
+from crosslens.cli.stored_runs import drops_by_column, named_tables, recorded_command
 from crosslens.core import Options, UsageError, ValueType, option
 from crosslens.encode import EncodeOptions
 from crosslens.engine import EngineOptions
@@ -68,12 +61,10 @@ class StudyInputs(Options, group="Input"):
 
 @command(
     "crosslens robustness --dataset scenes/ --model tiny --perturbations all -o runs/rob",
-    "crosslens robustness --dataset captions.jsonl --image-folder photos \\",
-    "    --model clip:openai/clip-vit-base-patch32 \\",
-    "    --model siglip:google/siglip-base-patch16-224 --seeds 3 \\",
-    "    --perturbations all,adversarial,blur@3 -o runs/rob --write heat.html",
-    "crosslens robustness --dataset captions.jsonl \\",
-    "    --model sentence:all-MiniLM-L6-v2 --image-text mean \\",
+    "crosslens robustness --dataset captions.jsonl --image-folder photos --model clip:openai/clip-vit-base-patch32 \\",
+    "    --model siglip:google/siglip-base-patch16-224 --seeds 3 --perturbations all,adversarial,blur@3 -o runs/rob \\",
+    "    --write heat.html",
+    "crosslens robustness --dataset captions.jsonl --model sentence:all-MiniLM-L6-v2 --image-text mean \\",
     "    --perturbations everything -o runs/rob-text",
     "crosslens robustness --dataset captions.jsonl --variants vectors/ \\",
     "    --image-embeddings img.npy --caption-embeddings cap.npy",
@@ -285,12 +276,9 @@ def hard_negatives(
     options: CaseOptions,
     scorers: ScorerOptions,
     judging: JudgingOptions,
-    source: Annotated[
-        Path | None,
-        typer.Argument(
-            help="sugar-crepe, winoground or aro-relation; the folder or file of such a set; or a table of your own."
-        ),
-    ] = None,
+    source: Path | None = positional(
+        None, "sugar-crepe, winoground or aro-relation; the folder or file of such a set; or a table of your own."
+    ),
     without: list[str] | None = option(None, "Leave out a category; may be repeated.", metavar="CATEGORY"),
     failures: int = option(5, "How many of the worst failures are shown.", minimum=0),
     write_dataset: Path | None = option(None, "Write the cases as a dataset, for crosslens encode.", metavar="FOLDER"),

@@ -6,16 +6,12 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
-import typer
-
-import crosslens.metrics as metrics
-import crosslens.train as train
+from crosslens import metrics, train
 from crosslens.cli.answers import CommandAnswer, end_with, wrote
-from crosslens.cli.completion import names_of
 from crosslens.cli.console import Bar, LogLines, confirm_code, print_note, print_notes, progress_bar
-from crosslens.cli.flags import SEVERAL, Json, Overwrite, Plugins, TrustCodeFlag, command, output_option
+from crosslens.cli.flags import SEVERAL, Json, Overwrite, Plugins, TrustCodeFlag, command, output_option, positional
 from crosslens.core import FactList, Options, Text, UsageError, declarations, option
 from crosslens.storage import trusting
 
@@ -101,15 +97,14 @@ class TrainingChanges(Options, group="Training"):
 @command(
     "crosslens train --list",
     'crosslens train --list "f30k soft"',
-    "crosslens train flickr8k-vse-triplet --data flickr8k --fraction 0.1 \\",
-    "    --seed 0 -o models/t",
+    "crosslens train flickr8k-vse-triplet --data flickr8k --fraction 0.1 --seed 0 -o models/t",
     "crosslens train --recipe my-recipe.toml --data flickr8k -o models/mine",
     group="Training",
     common=("data", "recipe", "list_recipes", "fraction", "epochs", "seed", "device"),
 )
 def train_command(
-    name: Annotated[str | None, typer.Argument(help=_RECIPE, autocompletion=names_of("RECIPE"))] = None,
     *,
+    name: str | None = positional(None, _RECIPE, names="RECIPE"),
     recipe: Path | None = option(None, "A recipe file, in place of the name.", metavar="FILE.toml"),
     data: Path | None = _DATA,
     output: Path | None = output_option("Where the model is written.", "FOLDER"),
@@ -218,14 +213,13 @@ class SweepOptions(Options, group="Training"):
     "    --set loss=triplet,sam-random fraction=0.1,0.25,1 -o sweeps/sam",
     "crosslens sweep flickr8k-vse-sam-random --data flickr8k --seeds 0,3,7 \\",
     "    --set sam.tau=3,5,10 fraction=0.1 --jobs 2 -o sweeps/tau",
-    "crosslens sweep --data flickr8k --set recipe=a.toml,b.toml \\",
-    "    --dry-run -o sweeps/models",
+    "crosslens sweep --data flickr8k --set recipe=a.toml,b.toml --dry-run -o sweeps/models",
     group="Training",
     common=("data", "settings", "seeds", "jobs", "device", "dry_run"),
 )
 def sweep_command(
-    recipe: Annotated[str | None, typer.Argument(help=_RECIPE, autocompletion=names_of("RECIPE"))] = None,
     *,
+    recipe: str | None = positional(None, _RECIPE, names="RECIPE"),
     data: Path | None = _DATA,
     settings: list[str] | None = option(
         None,

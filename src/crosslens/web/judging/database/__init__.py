@@ -1,1 +1,1 @@
-"""Where projects, items and judgements are kept: tables, engine, migrations, and the functions that change them."""
+"""Where projects, items and judgements are kept: tables, engine, and the functions that change them."""

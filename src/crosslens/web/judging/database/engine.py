@@ -15,17 +15,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from alembic import command
-from alembic.config import Config
-from alembic.migration import MigrationContext
-from alembic.script import ScriptDirectory
-from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url, text
+from sqlalchemy import URL, Connection, Engine, create_engine, event, insert, inspect, make_url, select, text
 from sqlalchemy.exc import ArgumentError, DatabaseError
 from sqlalchemy.orm import Session
 
 from crosslens.core import CrosslensError, needs_extra
 from crosslens.storage import permit_host, require_own
-from crosslens.web.judging.database.tables import AuditRow
+from crosslens.web.judging.database.tables import VERSION, AuditRow, JudgingTable, VersionRow
 
 BUSY_SECONDS = 30
 """How long a transaction waits for another process that writes to the same SQLite file."""
@@ -198,12 +194,6 @@ def _begin_sqlite(connection: Connection) -> None:
     connection.connection.dbapi_connection.execute(begin)  # type: ignore[union-attr]
 
 
-def _alembic() -> Config:
-    config = Config()
-    config.set_main_option("script_location", str(Path(__file__).parent / "migrations").replace("%", "%%"))
-    return config
-
-
 def _make_tables(engine: Engine) -> None:
     """The tables of a new database, all in one transaction; those of another version of crosslens are refused."""
     address = engine.url.database if engine.dialect.name == "sqlite" else engine.url.render_as_string()
@@ -211,14 +201,11 @@ def _make_tables(engine: Engine) -> None:
         with engine.execution_options(begin="IMMEDIATE").begin() as connection:
             if engine.dialect.name == "postgresql":
                 connection.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": _TABLES_LOCK})
-            current = MigrationContext.configure(connection).get_current_revision()
-            config = _alembic()
-            newest = ScriptDirectory.from_config(config).get_current_head()
-            if current is None:
-                config.attributes["connection"] = connection
-                command.upgrade(config, "head")
-            elif current != newest:
-                problem = f"the database {address} is of another version of crosslens: {current}, not {newest}"
+            if not inspect(connection).has_table(VersionRow.__tablename__):
+                JudgingTable.metadata.create_all(connection, checkfirst=False)
+                connection.execute(insert(VersionRow).values(version_num=VERSION))
+            elif (current := connection.scalar(select(VersionRow.version_num))) != VERSION:
+                problem = f"the database {address} is of another version of crosslens: {current}, not {VERSION}"
                 fix = "export its judgements with that version, or name another file, which is then made anew"
                 raise CrosslensError(problem, fix=fix, code="other-database")
     except DatabaseError as error:

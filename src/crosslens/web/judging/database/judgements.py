@@ -88,9 +88,17 @@ def judge(database: Database, assignment: int, account: int, answer: Answer, sec
         answer = check_answer(read_form(row.labels), answer)
         took = (now - row.created).total_seconds() if seconds is None else seconds
         return _store(
-            connection, row.state, row.kind, answer, assignment=assignment, item=row.item, account=account,
-            seconds=took, created=now, source=PERSON,
-        )  # fmt: skip
+            connection,
+            row.state,
+            row.kind,
+            answer,
+            assignment=assignment,
+            item=row.item,
+            account=account,
+            seconds=took,
+            created=now,
+            source=PERSON,
+        )
 
 
 def record_judgement(
@@ -167,21 +175,14 @@ def judgements(session: Session, project: int) -> list[dict[str, Any]]:
     """All judgements of a project, oldest first: the columns of a table of judgements."""
     query = (
         select(
-            JudgementRow.item,
-            AccountRow.name.label("account"),
-            JudgementRow.labels,
-            JudgementRow.rating,
-            JudgementRow.text,
-            ItemRow.kind,
-            JudgementRow.source,
-            JudgementRow.created,
-            JudgementRow.seconds,
+            JudgementRow.item, AccountRow.name.label("account"), JudgementRow.labels, JudgementRow.rating,
+            JudgementRow.text, ItemRow.kind, JudgementRow.source, JudgementRow.created, JudgementRow.seconds,
         )
         .join(ItemRow, ItemRow.id == JudgementRow.item)
         .join(AccountRow, AccountRow.id == JudgementRow.account)
         .where(ItemRow.project == project)
         .order_by(JudgementRow.id)
-    )
+    )  # fmt: skip
     return [dict(row) for row in session.execute(query).mappings()]
 
 

@@ -52,6 +52,17 @@ class JudgingTable(DeclarativeBase):
     }  # fmt: skip
 
 
+VERSION = "tables_1"
+"""Another one whenever a table changes after a release."""
+
+
+class VersionRow(JudgingTable):
+    """Which version of the tables a database has; called as Alembic calls it, by which such changes can be made."""
+
+    __tablename__ = "alembic_version"
+    version_num: Mapped[str] = mapped_column(String(32), primary_key=True)
+
+
 class AccountRow(JudgingTable):
     """A person, or a model (without password)."""
 

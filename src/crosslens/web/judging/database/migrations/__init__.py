@@ -1,1 +1,0 @@
-"""The versions of the database, each a module of ``versions``."""

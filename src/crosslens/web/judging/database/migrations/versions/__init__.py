@@ -1,1 +1,0 @@
-"""One module per migration, in the order of their numbers."""
