@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -147,6 +148,11 @@ def test_stored_observations_say_the_same() -> None:
 def test_findings_are_stored_by_contract() -> None:
     seen = observation(p=0.001, evidence=({"query": "q"}, {"items": ["a", "b"]}))
     (finding,) = conclude([Observed(seen, "made-up", "a", "d")], PRECISIONS)
+    assert finding.reason == (
+        "p = 0.0010 after correction over everything that was looked at; 98 % of 200 such sentences were true, "
+        "measured in drawn scenes."
+    )
+    assert replace(finding, p=None, precision=None).reason == "How often such sentences are true was not measured."
     stored = json_form(finding.as_dict())
     assert stored["text"] == "weak: words."
     assert stored["effect"] == {"value": 0.1, "low": 0.05, "high": 0.15, "unit": "points"}

@@ -37,13 +37,15 @@ _MANY_IMAGES = 100
 _LEVEL = 0.05
 _POINTS = Figure(None, scale=100, digits=0, signed=True)
 _NOT_LOOKED = "Not looked at"
-OPEN_REASON = "open: no test decides it, or nobody has looked. It excuses no miss and accuses no label."
+OPEN_REASON = "No test decides it, or nobody has looked. It excuses no miss and accuses no label."
 
 
 def of_100(values: MetricValues) -> str:
     """A share as a count of a hundred; small ones and large ones are neither none nor all."""
     share = values.mean
-    return "fewer than 1" if 0 < share < 0.005 else "more than 99" if 0.995 < share < 1 else f"{100 * share:.0f}"
+    if 0 < share < 0.005 or 0.995 < share < 1:
+        return "fewer than 1" if share < 0.5 else "more than 99"
+    return Figure(share, scale=100, digits=0).number
 
 
 # The sentence
@@ -148,8 +150,7 @@ def _models(context: ReportContext, metric: str) -> str:
 def _leader(context: ReportContext, dataset: str, metric: str) -> str:
     """The best model on a dataset and whether it is better than the next."""
     runs = context.inputs.by_dataset()[dataset]
-    ranked = sorted(runs, key=lambda name: -_sign(metric) * runs[name][metric].mean if metric in runs[name] else 0)
-    best, second = ranked[:2] if len(ranked) > 1 else (ranked[0], "")
+    best, second, *_ = *context.by_headline(runs), ""
     start = f"{context.model(best)} {_finds(metric, runs[best][metric])}"
     if not second or metric not in runs[second]:
         return start
@@ -172,9 +173,8 @@ def _grid(context: ReportContext, metric: str) -> str:
     datasets = context.inputs.by_dataset()
     leads, shown = {}, []
     for dataset, runs in datasets.items():
-        means = {name: _sign(metric) * run[metric].mean for name, run in runs.items() if metric in run}
-        best = max(means, key=means.__getitem__, default="")
-        if best:
+        best = context.by_headline(runs)[0]
+        if metric in runs[best]:
             leads[dataset] = (context.model(best), runs[best][metric])
         if any(
             finding.kind == "better" and finding.certainty != "open" and dataset in (finding.dataset, *finding.also)
@@ -193,17 +193,15 @@ def _grid(context: ReportContext, metric: str) -> str:
     where = [f"on {dataset} ({figure})" for dataset, _, figure in figures]
     said = [f"{model} {place}" for (_, model, _), place in zip(figures, where, strict=True)]
     if len({model for _, model, _ in figures}) == 1:
-        text = f"{figures[0][1]} finds the most{of} {join_words(where)}"
+        best = figures[0][1]
+        start = f"Of {format_count(100, asks)}, {best} finds the most" if share else f"{best} has the best {metric}"
+        text = f"{start} {join_words(where)}"
     elif len({model for dataset, model, _ in figures if dataset in shown}) > 1:
         text = f"Which model finds the most{of} depends on the dataset: {join_words(said)}"
     else:
         text = f"The most{of} are found by {join_words(said)}"
     lead = f"on {join_words(shown)}" if shown else "on none of them"
     return f"{text}. It is shown to be better than the next {lead}."
-
-
-def _sign(metric: str) -> int:
-    return 1 if facts_of(metric).higher_is_better else -1
 
 
 # The figures
@@ -311,7 +309,8 @@ def _how_good(context: ReportContext) -> AnsweredQuestion | None:
     said = f"{where}{context.model(name)} {_finds(metric, values)} {figure.interval}".rstrip()
     direction, short = split_name(metric)
     if (deep := f"{direction}/Hit@5") in runs[name] and short == "Hit@1":
-        text = f"{said}; it is among the first five for {of_100(runs[name][deep])}."
+        among_five = context.over_shared(deep).get(name, runs[name][deep])
+        text = f"{said}; it is among the first five for {of_100(among_five)}."
     else:
         text = f"{said}."
     images = len(set(values.clusters.tolist()))
@@ -328,7 +327,7 @@ def _how_good(context: ReportContext) -> AnsweredQuestion | None:
         if finding.certainty != "open"
     ):
         certainty = "open"
-        reason = "open: the input is not sound, so this says how good the files are, and not how good the model is."
+        reason = "The input is not sound, so this says how good the files are, and not how good the model is."
     return AnsweredQuestion("How good is it?", text, certainty, reason, "#groups", "By group ↓")
 
 
@@ -337,11 +336,17 @@ def _which(context: ReportContext) -> AnsweredQuestion:
     if findings:
         return _answer(context, "Which is better?", findings, "#better", "The comparisons ↓")
     text = "Open: no difference was shown, and none was ruled out."
-    compared = [entry for comparison in context.comparisons.values() for entry in comparison.results]
-    alone = [entry for entry in compared if entry.adjusted_p < _LEVEL]
+    alone = []
+    for dataset, comparison in context.comparisons.items():
+        best, second = context.by_headline(context.inputs.by_dataset()[dataset])[:2]
+        where = f" on {dataset}" if len(context.comparisons) > 1 else ""
+        alone += [
+            f"{context.model(best)} against {context.model(second)}{where} (p {Figure.p(entry.adjusted_p).equation})"
+            for entry in comparison.results
+            if {entry.baseline, entry.other} == {best, second} and entry.adjusted_p < _LEVEL
+        ]
     if alone:
-        p = Figure.p(min(entry.adjusted_p for entry in alone)).equation
-        text = f"Open: by itself the comparison has p {p}, but not corrected over everything that was looked at."
+        text = f"Open: a difference only where it is tested alone, {join_words(alone)}; not corrected over everything."
     return AnsweredQuestion("Which is better?", text, "open", OPEN_REASON, "#better", "The comparisons ↓")
 
 
