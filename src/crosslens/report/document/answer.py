@@ -67,7 +67,7 @@ def _finds(metric: str, values: MetricValues) -> str:
     if name != "Hit@1" or direction not in _FINDS:
         return f"reaches {metric_figure(metric, values.mean).number} in {metric}"
     item, asks = _FINDS[direction]
-    return f"finds {item} for {of_100(values)} of 100 {'queries' if asks == 'query' else f'{asks}s'}"
+    return f"finds {item} for {of_100(values)} of {format_count(100, asks)}"
 
 
 def _one_run(context: ReportContext, metric: str) -> str:
@@ -186,7 +186,7 @@ def _grid(context: ReportContext, metric: str) -> str:
         (dataset, model, of_100(values) if share else metric_figure(metric, values.mean).number)
         for dataset, (model, values) in leads.items()
     ]
-    of = f" of 100 {'queries' if asks == 'query' else f'{asks}s'}" if share else f" ({metric})"
+    of = f" of {format_count(100, asks)}" if share else f" ({metric})"
     if all(len(runs) == 1 for runs in datasets.values()):  # nothing to compare
         alone = join_words([f"on {dataset}, {model} finds {figure}" for dataset, model, figure in figures])
         return f"O{alone[1:]}{of}."
@@ -215,41 +215,33 @@ def strip(context: ReportContext) -> Intervals | None:
         return None
     share = unit_of(metric) == "share"
     shared, page = context.shared, PageQueries.of_page(context)
-    rows: list[Interval] = []
+    direction = split_name(metric)[0]
+    words, asks = _FINDS.get(direction, ("item", "query"))
+    item, rows = words.split()[-1], list[Interval]()
     if context.shape == "single":
-        direction, run = split_name(metric)[0], runs[names[0]]
+        run = runs[names[0]]
         hits = [name for name in (f"{direction}/Hit@{k}" for k in (5, 10)) if name in run and name != metric]
         rows += [
-            Interval(
-                _figure(name, run[name]),
-                _place_words(name),
-                tone="good" if name == metric else "",
-                address=page.address(names[0], run[name]),
-            )
+            Interval(_figure(name, run[name]), _place_words(name), tone="good" if name == metric else "",
+                     address=page.address(names[0], run[name]))
             for name in (metric, *hits)
-        ]
+        ]  # fmt: skip
     else:
-        best = {
-            dataset: max((run[metric].mean for run in of_dataset.values() if metric in run), default=0.0)
-            for dataset, of_dataset in context.inputs.by_dataset().items()
-        }
-        for name in names:
-            if metric not in runs[name]:
-                continue
-            values = shared.get(name, runs[name][metric])
-            change, tone = None, ""
+        best = [runs[context.by_headline(of_dataset)[0]] for of_dataset in context.inputs.by_dataset().values()]
+        leads = {(dataset_name(run), run[metric].mean) for run in best if metric in run}
+        for name in (name for name in names if metric in runs[name]):
+            values, dataset = shared.get(name, runs[name][metric]), dataset_name(runs[name])
+            label, about, change = context.short(name), "", None
+            tone: Tone = "good" if share and (dataset, values.mean) in leads else ""
+            if context.shape == "grid":
+                label, about = context.model(name), dataset
+            elif context.shape == "galleries":
+                about = f"{context.gallery(name):,} {item}s"
+                tone = "good" if share and name == names[0] else ""
             if shared and name != names[0]:
                 test = gallery_change(context, name)
-                change = _POINTS.of_row(vars(test), "difference")
-                tone = "bad" if test.high < 0 else ""
-            about = f"{context.gallery(name):,} {_FINDS.get(split_name(metric)[0], ('', 'item'))[0].split()[-1]}s"
-            label, about = (context.model(name), dataset_name(runs[name])) if context.shape == "grid" else (
-                context.short(name), about if context.shape == "galleries" else ""
-            )  # fmt: skip
-            leads = name == names[0] if context.shape == "galleries" else values.mean == best[dataset_name(runs[name])]
-            toned: Tone = "good" if leads and share else "bad" if tone else ""
-            rows.append(Interval(_figure(metric, values), label, about, change, toned, page.address(name, values)))
-    asks = _FINDS.get(split_name(metric)[0], ("", "query"))[1]
+                change, tone = _POINTS.of_row(vars(test), "difference"), "bad" if test.high < 0 else ""
+            rows.append(Interval(_figure(metric, values), label, about, change, tone, page.address(name, values)))
     counts = {values.n for values in shared.values()} or {run[metric].n for run in runs.values() if metric in run}
     over = f" over {'the same ' if shared else ''}{format_count(counts.pop(), asks)}" if len(counts) == 1 else ""
     title = f"{metric_words(metric)}{over}" + (" in each gallery" if shared else "")
