@@ -197,7 +197,7 @@ def test_what_is_open_is_between_the_two_that_lead() -> None:
     assert min(entry.adjusted_p for entry in compared) < first.adjusted_p
     p = Figure.p(first.adjusted_p).equation
     assert lines(own)["Which is better?"][:2] == (
-        f"Open: a difference only where it is tested alone, a against b (p {p}); not corrected over everything.",
+        f"Open: tested alone, a and b differ (p {p}); corrected over everything that was looked at, that is not shown.",
         "open",
     )
     section = better(own)

@@ -328,17 +328,17 @@ def _which(context: ReportContext) -> AnsweredQuestion:
     if findings:
         return _answer(context, "Which is better?", findings, "#better", "The comparisons ↓")
     text = "Open: no difference was shown, and none was ruled out."
-    alone = []
+    alone: dict[str, list[str]] = {}
     for dataset, comparison in context.comparisons.items():
-        best, second = context.by_headline(context.inputs.by_dataset()[dataset])[:2]
-        where = f" on {dataset}" if len(context.comparisons) > 1 else ""
-        alone += [
-            f"{context.model(best)} against {context.model(second)}{where} (p {Figure.p(entry.adjusted_p).equation})"
-            for entry in comparison.results
-            if {entry.baseline, entry.other} == {best, second} and entry.adjusted_p < _LEVEL
-        ]
+        leaders = context.by_headline(context.inputs.by_dataset()[dataset])[:2]
+        place = f"on {dataset} " if len(context.comparisons) > 1 else ""
+        for entry in comparison.results:
+            if {entry.baseline, entry.other} == set(leaders) and entry.adjusted_p < _LEVEL:
+                pair = join_words(list(map(context.model, leaders)))
+                alone.setdefault(pair, []).append(f"{place}(p {Figure.p(entry.adjusted_p).equation})")
     if alone:
-        text = f"Open: a difference only where it is tested alone, {join_words(alone)}; not corrected over everything."
+        differing = join_words([f"{pair} differ {join_words(places)}" for pair, places in alone.items()])
+        text = f"Open: tested alone, {differing}; corrected over everything that was looked at, that is not shown."
     return AnsweredQuestion("Which is better?", text, "open", OPEN_REASON, "#better", "The comparisons ↓")
 
 
