@@ -360,7 +360,7 @@ def precisions(records: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, Any]
             if said["true"] is not None:
                 counts[said["kind"]][said["true"]] += 1
     worlds = sorted({record["world"].split("-")[0] for record in records})
-    where = f"{', '.join(worlds)}: planted and clean worlds (docs/results/claims.md)"
+    where = f"worlds whose truth is known ({', '.join(worlds)}; docs/results/claims.md)"
     return {
         kind: {"value": round(count[True] / count.total(), 4), "n": count.total(), "where": where}
         for kind, count in sorted(counts.items())

@@ -188,6 +188,8 @@ def test_group_values_are_counted(client: TestClient) -> None:
     facets = client.get(f"/api/runs/{RUN}/queries").json()["facets"]
     assert {own["value"]: own["count"] for own in facets["kind"]} == {"even": IMAGES, "odd": IMAGES}
     assert {"outcome", "kind", "caption_length"} <= set(facets)
+    lengths = [int(own["value"]) for own in facets["caption_length"]]
+    assert lengths == sorted(lengths), "numbers in their order, the others by how many have them"
     assert "file" not in facets
 
 

@@ -102,10 +102,11 @@ class Finding:
         """Why it is as sure as it says."""
         p = f"p {Figure.p(self.p).equation} after correction over everything that was looked at" if self.p else ""
         measured = "how often such statements are true was not measured"
-        if self.precision:
+        if self.precision is not None:
             share = f"{100 * self.precision.value:.0f} % of {self.precision.n:,}"
-            measured = f"{share} such statements were true ({self.precision.where})"
-        return "; ".join(filter(None, (self.certainty, p, measured))) + "."
+            measured = f"{share} such statements were true, measured in {self.precision.where}"
+        reason = "; ".join(filter(None, (p, measured))) + "."
+        return reason if p else reason[:1].upper() + reason[1:]
 
     def as_dict(self) -> dict[str, Any]:
         """As ``findings.json`` has it."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -56,7 +57,7 @@ def test_a_list_cites_the_precision_of_its_own_similarity() -> None:
     lists = [Observed(observation("list", worth_a_look=True, subject=phi)) for phi in ("semantic", "cider")]
     measured, not_measured = conclude(lists, {"list/semantic": SURE})
     assert (measured.subject, measured.precision, measured.certainty) == ("semantic", SURE, "open")
-    assert "98 % of 200 such statements were true (drawn scenes)" in measured.reason
+    assert "98 % of 200 such statements were true, measured in drawn scenes" in measured.reason
     assert (not_measured.precision, not_measured.certainty) == (None, "open")
 
 
@@ -156,6 +157,11 @@ def test_stored_observations_say_the_same() -> None:
 def test_findings_are_stored_by_contract() -> None:
     seen = observation(p=0.001, evidence=({"query": "q"}, {"items": ["a", "b"]}))
     (finding,) = conclude([Observed(seen, "made-up", "a", "d")], PRECISIONS)
+    assert finding.reason == (
+        "p = 0.0010 after correction over everything that was looked at; 98 % of 200 such statements were true, "
+        "measured in drawn scenes."
+    )
+    assert replace(finding, p=None, precision=None).reason == "How often such statements are true was not measured."
     stored = json_form(finding.as_dict())
     assert stored["text"] == "weak: words."
     assert stored["effect"] == {"value": 0.1, "low": 0.05, "high": 0.15, "unit": "points"}

@@ -10,11 +10,11 @@ import pytest
 
 import crosslens as cl
 from crosslens.audits import StageResult
-from crosslens.core import Effect, Figure, Finding, Interval, Intervals, Section, Text
+from crosslens.core import Effect, Figure, Finding, Interval, Intervals, Section, Table, Text
 from crosslens.report import ReportInputs
 from crosslens.report.document.answer import headline, questions, strip
 from crosslens.report.document.context import ReportContext
-from crosslens.report.document.sections import labels
+from crosslens.report.document.sections import better, labels, numbers
 from crosslens.values import Dataset, Run
 
 TARGETS = frozenset({"groups", "reading", "labels", "twins", "better", "numbers"})
@@ -97,6 +97,15 @@ def test_galleries_are_compared_over_the_same_queries() -> None:
     whole = runs[1]["t2i/Hit@1"]
     assert (whole.n, own.shared["m-large"].n) == (80, 40), "the larger gallery has queries that the smaller lacks"
     assert whole.mean != pytest.approx(0.25)
+    five = runs[1]["t2i/Hit@5"]
+    shared, every = (Figure(values.mean(), scale=100, digits=0).number for values in (five.values[:40], five.values))
+    assert shared != every
+    text = lines(own)["How good is it?"][0]
+    assert text.endswith(f"; it is among the first five for {shared}."), "over the shared queries, too"
+    (note,) = [part for part in numbers(own).parts if isinstance(part, Text)]
+    assert note.sentences[1:] == (
+        "Over all queries of each gallery (40 and 80); at the top, over the 40 that all of them have.",
+    )
 
 
 def test_a_gallery_of_near_twins_is_called_so() -> None:
@@ -116,7 +125,7 @@ def test_galleries_without_a_loss_claim_none() -> None:
     assert headline(context(*same)).endswith(", and as many among 280 pictures.")
     one_lost = [False, *THREE_OF_FOUR[1:]]
     said = headline(context(*galleries(one_lost)))
-    assert said == "m finds the right picture for 75 of 100 captions. Among 80 pictures it is 72."
+    assert said == "m finds the right picture for 75 of 100 captions. Among 80 pictures it is 73."
 
 
 def test_galleries_of_other_queries_are_not_compared() -> None:
@@ -189,7 +198,7 @@ def test_several_models_on_several_datasets() -> None:
     own = context(*runs, results=[LOOKED])
     assert own.shape == "grid"
     assert headline(own) == (
-        "a finds the most of 100 captions on x (75) and on y (75). It is shown to be better than the next on none of "
+        "Of 100 captions, a finds the most on x (75) and on y (75). It is shown to be better than the next on none of "
         "them."
     )
     said = finding("better", "…", "comparison", dataset="y")
@@ -209,6 +218,26 @@ def test_several_models_on_several_datasets() -> None:
     assert [(row.name, row.about) for row in chart.rows] == [("a", "x"), ("b", "x"), ("a", "y"), ("b", "y")]
 
 
+def test_what_is_open_is_between_the_two_that_lead() -> None:
+    """The third of three models is far behind; only of the first two it is not known which is better."""
+    runs = [planted(name, [row % 10 < hits for row in range(60)]) for name, hits in (("a", 9), ("b", 8), ("c", 1))]
+    own = context(*runs, results=[LOOKED])
+    compared = own.comparisons["toys"].results
+    first = next(entry for entry in compared if {entry.baseline, entry.other} == {"a", "b"})
+    assert first.adjusted_p < 0.05
+    assert min(entry.adjusted_p for entry in compared) < first.adjusted_p
+    p = Figure.p(first.adjusted_p).equation
+    assert lines(own)["Which is better?"][:2] == (
+        f"Open: tested alone, a and b differ (p {p}); corrected over everything that was looked at, that is not shown.",
+        "open",
+    )
+    section = better(own)
+    assert section is not None
+    (table,) = section.parts
+    assert isinstance(table, Table)
+    assert table.header[:2] == ("A", "B"), "one dataset, which the heading names"
+
+
 def test_a_model_with_the_same_name_on_two_datasets_is_one_model() -> None:
     of_y = {
         "a (2)": planted("a", THREE_OF_FOUR, "y", text="y"),
@@ -217,7 +246,7 @@ def test_a_model_with_the_same_name_on_two_datasets_is_one_model() -> None:
     of_x = {"a": planted("a", THREE_OF_FOUR, "x", text="x"), "b": planted("b", [False, True] * 20, "x", text="x")}
     own = ReportContext(ReportInputs("t", {**of_x, **of_y}))
     assert own.shape == "grid"
-    assert headline(own).startswith("a finds the most of 100 captions on x (75) and on y (75).")
+    assert headline(own).startswith("Of 100 captions, a finds the most on x (75) and on y (75).")
     twice = ReportContext(ReportInputs("t", {**of_x, "a (2)": of_x["a"], "b (2)": of_y["b (2)"]}))
     assert [twice.model(name) for name in twice.inputs.runs] == ["a", "b", "a (2)", "b"], "two runs of one dataset"
     also = finding("better", "a is better", "comparison", dataset="x", also=("y",))

@@ -118,6 +118,10 @@ def test_what_a_finding_counts_has_its_name() -> None:
     assert counted_evidence(replace(three, evidence=tuple(pairs[1:]))) == "2 queries"
     assert counted_evidence(replace(three, evidence=({"items": ["x", "y"]},))) == "1 pair"
     assert counted_evidence(replace(three, evidence=({"item": "x"},))) == "1 item"
+    kept = replace(three, evidence=tuple(pairs[1:]), effect=Effect.of("pairs", 2))
+    assert counted_evidence(kept) == "2 pairs"
+    assert counted_evidence(replace(kept, effect=Effect.of("pairs", 141))) == "first 2 pairs"
+    assert counted_evidence(replace(kept, effect=Effect.of("pairs", 0.5))) == "2 queries", "a share of pairs"
 
 
 def test_the_surest_mistakes_come_first_each_once() -> None:

@@ -18,6 +18,7 @@ from crosslens.core import (
     Folded,
     Intervals,
     Lines,
+    Row,
     Section,
     SmallMultiples,
     Table,
@@ -119,6 +120,24 @@ def test_a_run_alone_is_enough() -> None:
     report = Report(report_inputs([run]))
     assert "for 100 of 100" in report.sections[0].title
     assert any("names no dataset" in note for note in report.notes)
+
+
+def test_of_lists_that_end_nothing_is_said_below_their_end() -> None:
+    """Of ten items the lists have two: how many are among five or ten is not known."""
+    others = [f"other {number}" for number in range(9)]
+    ranked = {query: [item, others[row]] for row, (query, item) in enumerate(zip("abc", "xyz", strict=True))}
+    ranked["d"] = others[3:5]
+    relevance = cl.Relevance.from_pairs(list("abcd"), ["x", "y", "z", "other 8"])
+    run = cl.evaluate(run=cl.RankedLists.of(ranked), relevance=relevance, metrics="Hit@1", resamples=0)
+    section = numbers(ReportContext(report_inputs([run])))
+    (folded,) = [part for part in section.parts if isinstance(part, Folded) and part.title.startswith("How deep")]
+    (row, text) = folded.parts
+    assert isinstance(row, Row)
+    (chart,) = row.charts
+    assert isinstance(chart, Lines)
+    assert chart.across == (1, 2), "not 5 and 10, where more may be relevant"
+    assert [figure.value for figure in chart.series[0].figures] == [0.75, 0.75]
+    assert (folded.title, text) == ("How deep", Text.of("", note=True))
 
 
 # Against counting by hand

@@ -38,13 +38,15 @@ _MANY_IMAGES = 100
 _LEVEL = 0.05
 _POINTS = Figure(None, scale=100, digits=0, signed=True)
 _NOT_LOOKED = "Not looked at"
-OPEN_REASON = "open: no test decides it, or nobody has looked. It excuses no miss and accuses no label."
+OPEN_REASON = "No test decides it, or nobody has looked. It excuses no miss and accuses no label."
 
 
 def of_100(values: MetricValues) -> str:
     """A share as a count of a hundred; small ones and large ones are neither none nor all."""
     share = values.mean
-    return "fewer than 1" if 0 < share < 0.005 else "more than 99" if 0.995 < share < 1 else f"{100 * share:.0f}"
+    if 0 < share < 0.005 or 0.995 < share < 1:
+        return "fewer than 1" if share < 0.5 else "more than 99"
+    return Figure(share, scale=100, digits=0).number
 
 
 # The sentence
@@ -66,7 +68,7 @@ def _finds(metric: str, values: MetricValues) -> str:
     if name != "Hit@1" or direction not in _FINDS:
         return f"reaches {metric_figure(metric, values.mean).number} in {metric}"
     item, asks = _FINDS[direction]
-    return f"finds {item} for {of_100(values)} of 100 {'queries' if asks == 'query' else f'{asks}s'}"
+    return f"finds {item} for {of_100(values)} of {format_count(100, asks)}"
 
 
 def _one_run(context: ReportContext, metric: str) -> str:
@@ -149,8 +151,7 @@ def _models(context: ReportContext, metric: str) -> str:
 def _leader(context: ReportContext, dataset: str, metric: str) -> str:
     """The best model on a dataset, with those that give the same lists, and whether it is better than the next."""
     runs = context.inputs.by_dataset()[dataset]
-    ranked = sorted(runs, key=lambda name: -_sign(metric) * runs[name][metric].mean if metric in runs[name] else 0)
-    best, *others = ranked
+    best, *others = context.by_headline(runs)
     equal = [name for name in others if metric in runs[name] and same_lists(metric, runs[best], runs[name])]
     like = f", like {join_words(list(map(context.model, equal)))}," if equal else ""
     start = f"{context.model(best)}{like} {_finds(metric, runs[best][metric])}"
@@ -180,39 +181,39 @@ def _grid(context: ReportContext, metric: str) -> str:
     datasets = context.inputs.by_dataset()
     leads, decided, leading = {}, [], []
     for dataset, runs in datasets.items():
-        means = {name: _sign(metric) * run[metric].mean for name, run in runs.items() if metric in run}
-        best = max(means, key=means.__getitem__, default="")
-        if best:
+        best = context.by_headline(runs)[0]
+        if metric in runs[best]:
             leads[dataset] = (context.model(best), runs[best][metric])
-        if best and any(
+        if metric in runs[best] and any(
             finding.kind == "better" and finding.certainty != "open" and dataset in (finding.dataset, *finding.also)
             for finding in context.findings
         ):
             decided.append(dataset)
-            leading.append({context.model(name) for name, mean in means.items() if mean == means[best]})
+            most = runs[best][metric].mean
+            leading.append(
+                {context.model(name) for name, run in runs.items() if metric in run and run[metric].mean == most}
+            )
     share, asks = unit_of(metric) == "share", _FINDS.get(split_name(metric)[0], ("", "query"))[1]
     figures = [
         (dataset, model, of_100(values) if share else metric_figure(metric, values.mean).number)
         for dataset, (model, values) in leads.items()
     ]
-    of = f" of 100 {'queries' if asks == 'query' else f'{asks}s'}" if share else f" ({metric})"
+    of = f" of {format_count(100, asks)}" if share else f" ({metric})"
     if all(len(runs) == 1 for runs in datasets.values()):  # nothing to compare
         alone = join_words([f"on {dataset}, {model} finds {figure}" for dataset, model, figure in figures])
         return f"O{alone[1:]}{of}."
     where = [f"on {dataset} ({figure})" for dataset, _, figure in figures]
     said = [f"{model} {place}" for (_, model, _), place in zip(figures, where, strict=True)]
     if len({model for _, model, _ in figures}) == 1:
-        text = f"{figures[0][1]} finds the most{of} {join_words(where)}"
+        best = figures[0][1]
+        start = f"Of {format_count(100, asks)}, {best} finds the most" if share else f"{best} has the best {metric}"
+        text = f"{start} {join_words(where)}"
     elif len(decided) > 1 and not set.intersection(*leading):
         text = f"Which model finds the most{of} depends on the dataset: {join_words(said)}"
     else:
         text = f"The most{of} are found by {join_words(said)}"
     lead = f"on {join_words(decided)}" if decided else "on none of them"
     return f"{text}. It is shown to be better than the next {lead}."
-
-
-def _sign(metric: str) -> int:
-    return 1 if facts_of(metric).higher_is_better else -1
 
 
 # The figures
@@ -226,41 +227,33 @@ def strip(context: ReportContext) -> Intervals | None:
         return None
     share = unit_of(metric) == "share"
     shared, page = context.shared, PageQueries.of_page(context)
-    rows: list[Interval] = []
+    direction = split_name(metric)[0]
+    words, asks = _FINDS.get(direction, ("item", "query"))
+    item, rows = words.split()[-1], list[Interval]()
     if context.shape == "single":
-        direction, run = split_name(metric)[0], runs[names[0]]
+        run = runs[names[0]]
         hits = [name for name in (f"{direction}/Hit@{k}" for k in (5, 10)) if name in run and name != metric]
         rows += [
-            Interval(
-                _figure(name, run[name]),
-                _place_words(name),
-                tone="good" if name == metric else "",
-                address=page.address(names[0], run[name]),
-            )
+            Interval(_figure(name, run[name]), _place_words(name), tone="good" if name == metric else "",
+                     address=page.address(names[0], run[name]))
             for name in (metric, *hits)
-        ]
+        ]  # fmt: skip
     else:
-        best = {
-            dataset: max((run[metric].mean for run in of_dataset.values() if metric in run), default=0.0)
-            for dataset, of_dataset in context.inputs.by_dataset().items()
-        }
-        for name in names:
-            if metric not in runs[name]:
-                continue
-            values = shared.get(name, runs[name][metric])
-            change, tone = None, ""
+        best = [runs[context.by_headline(of_dataset)[0]] for of_dataset in context.inputs.by_dataset().values()]
+        leads = {(dataset_name(run), run[metric].mean) for run in best if metric in run}
+        for name in (name for name in names if metric in runs[name]):
+            values, dataset = shared.get(name, runs[name][metric]), dataset_name(runs[name])
+            label, about, change = context.short(name), "", None
+            tone: Tone = "good" if share and (dataset, values.mean) in leads else ""
+            if context.shape == "grid":
+                label, about = context.model(name), dataset
+            elif context.shape == "galleries":
+                about = f"{context.gallery(name):,} {item}s"
+                tone = "good" if share and name == names[0] else ""
             if shared and name != names[0]:
                 test = gallery_change(context, name)
-                change = _POINTS.of_row(vars(test), "difference")
-                tone = "bad" if test.high < 0 else ""
-            detail = f"{context.gallery(name):,} {_FINDS.get(split_name(metric)[0], ('', 'item'))[0].split()[-1]}s"
-            label, detail = (context.model(name), dataset_name(runs[name])) if context.shape == "grid" else (
-                context.short(name), detail if context.shape == "galleries" else ""
-            )  # fmt: skip
-            leads = name == names[0] if context.shape == "galleries" else values.mean == best[dataset_name(runs[name])]
-            toned: Tone = "good" if leads and share else "bad" if tone else ""
-            rows.append(Interval(_figure(metric, values), label, detail, change, toned, page.address(name, values)))
-    asks = _FINDS.get(split_name(metric)[0], ("", "query"))[1]
+                change, tone = _POINTS.of_row(vars(test), "difference"), "bad" if test.high < 0 else ""
+            rows.append(Interval(_figure(metric, values), label, about, change, tone, page.address(name, values)))
     counts = {values.n for values in shared.values()} or {run[metric].n for run in runs.values() if metric in run}
     over = f" over {'the same ' if shared else ''}{format_count(counts.pop(), asks)}" if len(counts) == 1 else ""
     title = f"{metric_words(metric)}{over}" + (" in each gallery" if shared else "")
@@ -320,7 +313,8 @@ def _how_good(context: ReportContext) -> AnsweredQuestion | None:
     said = f"{where}{context.model(name)} {_finds(metric, values)} {figure.interval}".rstrip()
     direction, short = split_name(metric)
     if (deep := f"{direction}/Hit@5") in runs[name] and short == "Hit@1":
-        text = f"{said}; it is among the first five for {of_100(runs[name][deep])}."
+        among_five = context.over_shared(deep).get(name, runs[name][deep])
+        text = f"{said}; it is among the first five for {of_100(among_five)}."
     else:
         text = f"{said}."
     images = len(set(values.clusters.tolist()))
@@ -337,7 +331,7 @@ def _how_good(context: ReportContext) -> AnsweredQuestion | None:
         if finding.certainty != "open"
     ):
         certainty = "open"
-        reason = "open: the input is not sound, so this says how good the files are, and not how good the model is."
+        reason = "The input is not sound, so this says how good the files are, and not how good the model is."
     return AnsweredQuestion("How good is it?", text, certainty, reason, "#groups", "By group ↓")
 
 
@@ -346,11 +340,17 @@ def _which(context: ReportContext) -> AnsweredQuestion:
     if findings:
         return _answer(context, "Which is better?", findings, "#better", "The comparisons ↓")
     text = "Open: no difference was shown, and none was ruled out."
-    compared = [entry for comparison in context.comparisons.values() for entry in comparison.results]
-    alone = [entry for entry in compared if entry.adjusted_p < _LEVEL]
+    alone: dict[str, list[str]] = {}
+    for dataset, comparison in context.comparisons.items():
+        leaders = context.by_headline(context.inputs.by_dataset()[dataset])[:2]
+        place = f"on {dataset} " if len(context.comparisons) > 1 else ""
+        for entry in comparison.results:
+            if {entry.baseline, entry.other} == set(leaders) and entry.adjusted_p < _LEVEL:
+                pair = join_words(list(map(context.model, leaders)))
+                alone.setdefault(pair, []).append(f"{place}(p {Figure.p(entry.adjusted_p).equation})")
     if alone:
-        p = Figure.p(min(entry.adjusted_p for entry in alone)).equation
-        text = f"Open: by itself the comparison has p {p}, but not corrected over everything that was looked at."
+        differing = join_words([f"{pair} differ {join_words(places)}" for pair, places in alone.items()])
+        text = f"Open: tested alone, {differing}; corrected over everything that was looked at, that is not shown."
     return AnsweredQuestion("Which is better?", text, "open", OPEN_REASON, "#better", "The comparisons ↓")
 
 

@@ -48,7 +48,10 @@ def stored_bars(context: ReportContext, stage: str) -> list[Part]:
     opened = [with_files(part, context.files(first)) for part in of_runs.pop(first)]
     PageQueries.of_page(context).shown |= set(shown_queries(opened))
     others = [
-        Folded(f"The same for {name}", tuple(_closed(with_files(part, context.files(name))) for part in bars))
+        Folded(
+            f"The same for {context.short(name)}",
+            tuple(_closed(with_files(part, context.files(name))) for part in bars),
+        )
         for name, bars in of_runs.items()
     ]
     if isinstance(opened[-1], Folded):

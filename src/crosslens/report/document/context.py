@@ -143,11 +143,15 @@ class ReportContext:
 
         They have the same id and the same text. Nothing where there are none; galleries then cannot be compared.
         """
+        metric = self.headline(self.inputs.runs[self.ordered[0]])
+        return {} if metric is None else self.over_shared(metric)
+
+    def over_shared(self, metric: str) -> dict[str, MetricValues]:
+        """A metric of one model in several galleries over the queries that all of them share."""
         if self.shape != "galleries":
             return {}
-        metric = self.headline(self.inputs.runs[self.ordered[0]])
         runs = {name: self.inputs.runs[name] for name in self.ordered}
-        return {} if metric is None else {name: run[metric] for name, run in over_same_queries(runs, metric).items()}
+        return {name: run[metric] for name, run in over_same_queries(runs, metric).items()}
 
     def headline(self, run: Run) -> str | None:
         """The metric that says most of a run."""
@@ -229,13 +233,14 @@ class ReportContext:
             return self.inputs.findings
         return findings_of_runs({name: (run, self.inputs.dataset_of(run)) for name, run in self.inputs.runs.items()})
 
-    def best(self, runs: dict[str, Run]) -> str:
+    def by_headline(self, runs: Mapping[str, Run]) -> list[str]:
+        """Runs from the best to the worst by the headline of the first; those without it come last."""
         metric = self.headline(next(iter(runs.values())))
-        able = [name for name, run in runs.items() if metric in run.values]
-        if metric is None or not able:
-            return next(iter(runs))
+        if metric is None:
+            return list(runs)
         sign = 1 if facts_of(metric).higher_is_better else -1
-        return max(able, key=lambda name: sign * float(np.nan_to_num(runs[name][metric].mean, nan=-sign * np.inf)))
+        means = {name: sign * run[metric].mean if metric in run.values else np.nan for name, run in runs.items()}
+        return sorted(runs, key=lambda name: -float(np.nan_to_num(means[name], nan=-np.inf)))
 
 
 def common_edges(columns: Sequence[pl.Series]) -> list[float] | None:

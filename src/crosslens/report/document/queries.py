@@ -43,13 +43,19 @@ def misses(context: ReportContext) -> Section | None:
 
 
 def counted_evidence(finding: Finding) -> str:
-    """How many queries, items or pairs a finding counts; pairs, too, where a query stands with several items."""
+    """How many queries, items or pairs a finding counts; pairs, too, where a query stands with several items.
+
+    A finding that counts more pairs than it keeps has the first of them.
+    """
+    kept, counted = len(finding.evidence), finding.effect.value if finding.effect.unit == "pairs" else 0
+    if counted >= kept:
+        return f"{'first ' if counted > kept else ''}{format_count(kept, 'pair')}"
     queries = {str(entry["query"]) for entry in finding.evidence if "query" in entry}
     if any("items" in entry for entry in finding.evidence) or 0 < len(queries) < len(finding.evidence):
         noun = "pair"
     else:
         noun = "query" if queries else "item"
-    return format_count(len(finding.evidence), noun)
+    return format_count(kept, noun)
 
 
 def evidence_address(context: ReportContext, finding: Finding) -> str:
@@ -92,7 +98,7 @@ class PageQueries:
         runs = self.context.inputs.runs
         twins = {name: sum(miss.first == TWIN for miss in self.of(name).misses) for name in runs}
         first = next((finding.model for finding in self.context.findings if finding.model in runs), "")
-        best = first or self.context.best(next(iter(self.context.inputs.by_dataset().values())))
+        best = first or self.context.by_headline(next(iter(self.context.inputs.by_dataset().values())))[0]
         return self.of(max(runs, key=lambda name: (twins[name], name == best)))
 
     @property
@@ -135,7 +141,9 @@ class PageQueries:
             return None
         run, kept = self.run, self.with_cards
         what = "pictures" if run.by_images else "captions"
-        said = f"{len(run.misses):,} of {run.asked:,} {what} ({run.name}), the surest mistakes first."
+        said = (
+            f"{len(run.misses):,} of {run.asked:,} {what} ({self.context.short(run.name)}), the surest mistakes first."
+        )
         most = self.most(_MOST_LISTED)
         listed = "all of them" if len(run.misses) <= most else f"{most:,}"
         fewer = "" if len(kept) == len(run.misses) else f"{len(kept):,} have cards; the list below has {listed}."
@@ -186,12 +194,12 @@ class PageQueries:
             if run is not self.run and free:
                 above |= {miss.row["query"] for miss in free}
                 cards = QueryCards(run.cards(free), files=run.files)
-                yield Folded(f"The surest mistakes of {name} that are not above", (cards,))
+                yield Folded(f"The surest mistakes of {self.context.short(name)} that are not above", (cards,))
 
     def _list(self, name: str) -> EvidenceList | None:
         run = self.of(name)
         most = self.most(_MOST_LISTED if run is self.run else _MOST_ELSEWHERE)
-        counted = f"{format_count(len(run.misses), 'missed query')} of {name}"
+        counted = f"{format_count(len(run.misses), 'missed query')} of {self.context.short(name)}"
         title = f"All {counted}" if len(run.misses) <= most else f"The surest {most:,} of {counted}"
         return self._listed(run, run.misses[:most], f"misses-of-{name}", title) if run.misses else None
 

@@ -39,7 +39,7 @@ from crosslens.core import (
     Text,
     Tone,
 )
-from crosslens.explanations import first_relevant
+from crosslens.explanations import first_relevant, join_words
 from crosslens.metrics import facts_of, format_count, metric_figure, spec_of, unit_of, unit_sentence
 from crosslens.pipeline import DEFINITIONS, gallery_curve, run_facts, value_figure
 from crosslens.report.document.answer import metric_words
@@ -162,7 +162,7 @@ def _compared(context: ReportContext) -> list[str]:
     names = context.ordered
     if len(names) <= _MOST_COLUMNS:
         return names
-    return [context.best(runs) for runs in context.inputs.by_dataset().values()][:_MOST_COLUMNS]
+    return [context.by_headline(runs)[0] for runs in context.inputs.by_dataset().values()][:_MOST_COLUMNS]
 
 
 def _group_rows(context: ReportContext, names: Sequence[str], behind: list[EvidenceList]) -> Iterator[Multiple]:
@@ -268,15 +268,16 @@ def better(context: ReportContext) -> Section | None:
             if (entry.difference < 0) == facts_of(entry.metric).higher_is_better:  # the better one is A
                 names, counts, ends = names[::-1], counts[::-1], (-entry.difference, -entry.high, -entry.low)
             rows.append((
-                dataset, *names, metric_figure(entry.metric, *ends, signed=True),
+                dataset, *map(context.model, names), metric_figure(entry.metric, *ends, signed=True),
                 Figure.p(entry.adjusted_p, comparison.permutations), " : ".join(map("{:,}".format, counts)),
             ))  # fmt: skip
     if not rows:
         return None
     metric = next(iter(context.comparisons.values())).results[0].metric
-    header = ("dataset", "A", "B", "A − B", "p", "A better : B better")
     note = f"{metric}, in points, over the same queries; p of a paired permutation test over images, corrected (Holm)."
-    table = Table(header, rows, "lllrrr", notes=(note,), names=1)
+    header = ("dataset", "A", "B", "A − B", "p", "A better : B better")
+    left = int(len(context.comparisons) == 1)  # the heading of the page names the only dataset
+    table = Table(header[left:], [row[left:] for row in rows], "lllrrr"[left:], notes=(note,))
     findings = _of_stages(context, ("comparison",))
     several = len(context.comparisons) > 1
     words = context.said(findings[0]).rstrip(".") if findings and several else ""
@@ -297,7 +298,13 @@ def numbers(context: ReportContext) -> Section:
     parts: list[Part] = [replace(_metrics_table(context, main, runs), drawn=len(runs) <= _MOST_DRAWN)] if main else []
     if main:
         levels = " and ".join(sorted({f"{100 * run[name].level:g} %" for run in runs.values() for name in run}))
-        parts.append(Text.of(f"{unit_sentence(main)} In brackets: {levels} intervals over images.", note=True))
+        over = ""
+        if shared := context.shared:
+            counted = [runs[name][shared[name].name].n for name in runs]
+            if len(same := {values.n for values in shared.values()} | set(counted)) > 1:
+                over = (f"Over all queries of each gallery ({join_words([f'{count:,}' for count in counted])}); "
+                        f"at the top, over the {min(same):,} that all of them have.")  # fmt: skip
+        parts.append(Text.of(f"{unit_sentence(main)} In brackets: {levels} intervals over images.", over, note=True))
     parts += _recalls(runs, context)
     behind = tuple(PageQueries.of_page(context).behind_figures.values())
     parts += [Folded("The misses behind each figure", behind)] if behind else []
@@ -376,10 +383,21 @@ def _gallery(context: ReportContext, runs: Mapping[str, Run]) -> Iterator[Part]:
     firsts = {name: first_relevant(ranking) for name, ranking in rankings.items()}
     ranks = {name: rank[best >= 0] for name, (best, rank) in firsts.items() if (best >= 0).any()}
     charts: list[Chart] = []
-    cutoffs = [k for k in _CUTOFFS if any(k <= len(ranking.item_ids) for ranking in rankings.values())]
+    # Of lists that were cut off nothing is known below their end.
+    ends = {
+        name: len(ranking.item_ids) if ranking.complete else min(ranking.known, default=0)
+        for name, ranking in rankings.items()
+    }
+    cutoffs = [k for k in _CUTOFFS if any(k <= end for end in ends.values())]
     if len(cutoffs) > 1:
         lines = (
-            Series(context.short(name), tuple(Figure.percent(hit_rate(of_run, k)) for k in cutoffs))
+            Series(
+                context.short(name),
+                tuple(
+                    Figure.percent(hit_rate(of_run, k) if k <= ends[name] or rankings[name].complete else None)
+                    for k in cutoffs
+                ),
+            )
             for name, of_run in ranks.items()
         )
         charts.append(Lines(
@@ -399,9 +417,11 @@ def _gallery(context: ReportContext, runs: Mapping[str, Run]) -> Iterator[Part]:
         explanation = (
             "If the gallery held only some of the items, drawn at random with the relevant ones kept: the mean over "
             "all such draws. Figures on galleries of different size cannot be compared; these curves can."
-        )
-        summary = "Hit@k against k and against the size of the gallery"
-        yield Folded("How deep, and among how many", (Row(tuple(charts)), Text.of(explanation, note=True)), summary)
+        ) if complete else ""  # fmt: skip
+        title, summary = "How deep, and among how many", "Hit@k against k and against the size of the gallery"
+        if not complete:
+            title, summary = title.partition(",")[0], summary.partition(" and")[0]
+        yield Folded(title, (Row(tuple(charts)), Text.of(explanation, note=True)), summary)
 
 
 def hit_rate(ranks: Sequence[int] | Array, k: int) -> float:

@@ -118,7 +118,7 @@ def _card(row: QueryRow, listed: QueryList, address: str) -> QueryCard:
     cards = [PictureCard("query", (), row.image)] if row.has_picture else []
     if row.expected is not None:
         expected = row.expected
-        cards.append(PictureCard("relevant", _words(expected), _image(expected), "right"))
+        cards.append(PictureCard("right", _words(expected), _image(expected), "right"))
     for item in row.top if row.image is None else row.top[:1]:
         score = "" if item.score is None else f" · {item.score:.2f}"
         mark: Literal["right", "wrong"] = "right" if item.relevant else "wrong"

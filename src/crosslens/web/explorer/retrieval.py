@@ -314,6 +314,8 @@ class Retrieval:
             members["side"] = self._sides(other)
         for column in dict.fromkeys([*filters.columns, *self.groups[:_MOST_FACETS]]):
             choices = list(self.group_rows(column).items())[:_MOST_CHOICES]
+            if all(value.isdecimal() for value, _ in choices):
+                choices.sort(key=lambda choice: int(choice[0]))
             members[column] = {value: self._mask(rows) for value, rows in choices}
         facets = {}
         for facet, groups in members.items():
