@@ -388,7 +388,7 @@ def test_every_model_of_the_page_has_a_class() -> None:
         "llava-hf/llava-1.5-7b-hf": "llava", "google/pegasus-xsum": "pegasus", "t5-small": "t5",
     }  # fmt: skip
     named = {name for command in COMMANDS for kind, name in re.findall(r"(?<=[ \"])(\w+):([\w./-]+)", command)
-             if kind != "openclip" and not name.startswith(("paraphrase-", "all-MiniLM"))}  # fmt: skip
+             if kind not in ("openclip", "path") and not name.startswith(("paraphrase-", "all-MiniLM"))}  # fmt: skip
     assert named <= set(types), named - set(types)
     assert all(types[name] in CONFIG_MAPPING_NAMES for name in named)
     asked = {types[name] for command in COMMANDS for name in re.findall(r"vqa:([\w./-]+)", command)}

@@ -20,6 +20,7 @@ from crosslens.core import Histogram
 from crosslens.data import describe
 from crosslens.language import count_words
 from crosslens.pipeline import Robustness
+from crosslens.pipeline.robustness_study.tables import DROP_COLUMNS
 from crosslens.web.explorer.retrieval import QueryFilter, Retrieval
 from crosslens.web.explorer.runs import RunFilter, ServedDataset, comparable_runs, run_list
 from crosslens.web.library import RunSummary
@@ -370,6 +371,7 @@ def write_study(folder: Path) -> None:
     empty = pl.DataFrame(schema={"metric": pl.String, "percent": pl.Float64})
     tables = dict.fromkeys(("drops", "spread", "changes", "overlap", "overlap_pairs", "words", "brittle"), empty)
     tables |= {"captions": pl.DataFrame(captions), "queries": pl.DataFrame(queries)}
+    tables["drops"] = pl.DataFrame(schema=dict(DROP_COLUMNS))
     about = {"dataset": {"name": dataset.name, "fingerprint": dataset.fingerprint}}
     Robustness(("m",), ("char_swap", "synonym_noun"), "t2i/Hit@1", "t2i", about, **tables).save(folder)
 
