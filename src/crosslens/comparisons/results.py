@@ -141,8 +141,23 @@ def _verdict(result: MetricComparison, level: float, runs: Mapping[str, Run]) ->
         return f"{sentence} ({amount.write(low)} to {amount.write(high)} are possible)." if low > 0 else f"{sentence}."
     if share and result.low > -STATED_SIZE and result.high < STATED_SIZE:
         return f"{names} do not differ by more than {100 * STATED_SIZE:g} points of {result.metric}."
-    images = format_count(result.images, "image")
-    return f"Whether {result.baseline} or {result.other} is better cannot be decided with {images}."
+    return undecided(result)
+
+
+def undecided(result: MetricComparison) -> str:
+    """That a metric does not tell which of two runs is better, and between what their difference is."""
+    names, images = (result.baseline, result.other), format_count(result.images, "image")
+    sentence = f"Whether {' or '.join(names)} is better cannot be decided with {images}"
+    ends = difference_figure(result)
+    if not ends.bounded:
+        return f"{sentence}."
+    unit = f"of {result.metric}"
+    if ends.scale == 100:
+        unit = "points"  # whole ones, where an end is not rounded to none at all
+        coarse = min(abs(ends.low), abs(ends.high)) >= 0.005 and ends.high - ends.low > 0.02
+        ends = replace(ends, digits=0 if coarse else 1)
+    between = f"{ends.write(ends.low)} and {ends.write(ends.high)}"
+    return f"{sentence}: the difference ({' − '.join(names[::-1])}) is between {between} {unit}."
 
 
 def _facts(result: MetricComparison, comparison: Comparison) -> str:
@@ -153,6 +168,28 @@ def _facts(result: MetricComparison, comparison: Comparison) -> str:
     low, high = difference_figure(result).number, difference_figure(result).interval
     means = " → ".join(figure.number for figure in figures)
     return f"{result.metric}, {result.baseline} → {result.other}: {means}, {low}{points} {high}, p {p}."
+
+
+def query_bars(
+    names: tuple[str, str], bars: Sequence[tuple[str, Mapping[str, Sequence[str]], tuple[str, ...]]],
+    *, second_is_ahead: bool,
+) -> PairedBars:  # fmt: skip
+    """How many queries only either of two runs finds, both or neither.
+
+    A bar has a name, such as that of a dataset, or none; the sets of queries; and addresses that lead to these.
+    """
+    levels: tuple[tuple[str, Tone], ...] = (
+        (f"only {_brief(names[0])} finds", "bad" if second_is_ahead else "good"),
+        (f"only {_brief(names[1])} finds", "good" if second_is_ahead else "bad"),
+        ("both find", ""),
+        ("neither finds", "unsure"),
+    )
+    rows = []
+    for name, sets, addresses in bars:
+        counts = tuple(map(len, sets.values()))
+        asked = format_count(sum(counts), "query")
+        rows.append(PairedBar(name or asked, counts, about=asked if name else "", addresses=addresses))
+    return PairedBars(title="The same queries, one by one", levels=levels, rows=tuple(rows), noun="queries")
 
 
 def detectable_words(metric: str, smallest: float, images: int) -> str:
@@ -478,17 +515,9 @@ class Comparison(SignificanceResults[MetricComparison]):
             parts.insert(0, strip)
         if paired is not None and paired.sets:
             ahead = (result.difference >= 0) == result.higher_is_better
-            levels: tuple[tuple[str, Tone], ...] = (
-                (f"only {_brief(names[0])} finds", "bad" if ahead else "good"),
-                (f"only {_brief(names[1])} finds", "good" if ahead else "bad"),
-                ("both find", ""),
-                ("neither finds", "unsure"),
-            )
             to = (f"#{name}-{result.other}" if address is None else address(result.other, name) for name in SETS)
-            counts = tuple(map(len, paired.sets.values()))
             addresses = () if self.changes is not None and address is None else tuple(to)
-            bar = PairedBar(format_count(sum(counts), "query"), counts, addresses=addresses)
-            parts.append(PairedBars(title="The same queries, one by one", levels=levels, rows=(bar,), noun="queries"))
+            parts.append(query_bars(names, [("", paired.sets, addresses)], second_is_ahead=ahead))
         yield Section(_verdict(result, self.level, self._by_name), tuple(parts))
 
     def _table(self, results: Sequence[MetricComparison], notes: tuple[str, ...]) -> Table:

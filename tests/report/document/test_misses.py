@@ -22,6 +22,7 @@ from crosslens.core import (
     Finding,
     Folded,
     MissingExtraError,
+    PairedBars,
     QueryCard,
     QueryCards,
     Section,
@@ -33,6 +34,7 @@ from crosslens.report.document.bars import failure_picture
 from crosslens.report.document.context import ReportContext
 from crosslens.report.document.misses import reason_of
 from crosslens.report.document.queries import PageQueries, counted_evidence, evidence_address, example, misses
+from crosslens.report.document.sections import better
 
 SIDES = {"left": "right", "right": "left"}
 ANIMALS = ("dog", "cat", "horse", "cow", "sheep", "goat")
@@ -322,3 +324,28 @@ def test_what_two_pictures_differ_in_is_a_sentence_of_its_own(difference: str, s
     words = SimpleNamespace(text="", claims=())
     ranking = SimpleNamespace(text=f"The right picture comes second of 9 pictures; {difference}")
     assert reason_of(SimpleNamespace(sentences=(words, ranking))) == (said, "")  # type: ignore[arg-type]
+
+
+def test_the_bar_of_two_models_opens_its_queries() -> None:
+    """The first finds three captions that the second misses, and misses one that the second finds."""
+    order = list(PLANTED)
+    first, second = ({query: PLANTED[query] for query in queries} for queries in (order[:2], order[1:5]))
+    context = ReportContext(inputs_of(first=run_with(first, "first"), second=run_with(second, "second")))
+    section = better(context)
+    assert section is not None
+    assert section.title == "Only first finds 3 of 36 queries, only second 1"
+    (bars,) = parts_of(section, PairedBars)
+    assert isinstance(bars, PairedBars)
+    assert [(row.name, row.counts) for row in bars.rows] == [("36 queries", (3, 1, 31, 1))]
+    (fold,) = parts_of(section, Folded)
+    assert isinstance(fold, Folded)
+    lists = [part for part in fold.parts if isinstance(part, EvidenceList)]
+    assert [f"#{listed.target}" for listed in lists] == list(bars.rows[0].addresses)
+    assert [sorted(query for query, _ in listed.entries) for listed in lists[:2] + lists[3:]] == [
+        sorted(order[2:5]), order[:1], order[1:2],
+    ]  # fmt: skip
+    assert [len(listed.entries) for listed in lists] == [3, 1, 31, 1]
+    assert [listed.title for listed in lists] == [
+        "Only first finds: 3 queries", "Only second finds: 1 query", "Both find: 31 queries", "Neither finds: 1 query",
+    ]  # fmt: skip
+    assert dict(lists[1].entries)[order[0]].startswith("“a dog left of a cat” t0"), "what the first put first"

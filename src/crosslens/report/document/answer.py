@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from math import isfinite
 
 from crosslens.audits import stages_that_answer
-from crosslens.comparisons import same_lists
+from crosslens.comparisons import same_lists, undecided
 from crosslens.core import (
     FINDING_KINDS,
     STATED_SIZE,
@@ -341,13 +342,13 @@ def _which(context: ReportContext) -> AnsweredQuestion:
         return _answer(context, "Which is better?", findings, "#better", "The comparisons ↓")
     text = "Open: no difference was shown, and none was ruled out."
     alone: dict[str, list[str]] = {}
-    for dataset, comparison in context.comparisons.items():
-        leaders = context.by_headline(context.inputs.by_dataset()[dataset])[:2]
+    for dataset, entry in context.leading.items():
         place = f"on {dataset} " if len(context.comparisons) > 1 else ""
-        for entry in comparison.results:
-            if {entry.baseline, entry.other} == set(leaders) and entry.adjusted_p < _LEVEL:
-                pair = join_words(list(map(context.model, leaders)))
-                alone.setdefault(pair, []).append(f"{place}(p {Figure.p(entry.adjusted_p).equation})")
+        if entry.adjusted_p < _LEVEL:
+            pair = join_words(list(map(context.model, context.leaders(dataset))))
+            alone.setdefault(pair, []).append(f"{place}(p {Figure.p(entry.adjusted_p).equation})")
+        elif not place and isfinite(entry.p_value):
+            text = f"Open. {undecided(entry)}"
     if alone:
         differing = join_words([f"{pair} differ {join_words(places)}" for pair, places in alone.items()])
         text = f"Open: tested alone, {differing}; corrected over everything that was looked at, that is not shown."

@@ -14,7 +14,7 @@ import polars as pl
 
 from crosslens.analyze import label_groups, makes_groups
 from crosslens.audits import findings_of_runs
-from crosslens.comparisons import CAPTION_LENGTH, Comparison, compare, grouping_columns
+from crosslens.comparisons import CAPTION_LENGTH, Comparison, MetricComparison, compare, grouping_columns
 from crosslens.core import CrosslensError, Finding, Interval, Intervals
 from crosslens.explanations import join_words, query_outcomes, ranking_of
 from crosslens.metrics import dataset_name, facts_of, unit_of
@@ -225,6 +225,20 @@ class ReportContext:
                 except CrosslensError as error:
                     self.notes.append(f"The runs are not compared: {error.problem}.")
         return compared
+
+    def leaders(self, dataset: str) -> list[str]:
+        """The two best runs over a dataset."""
+        return self.by_headline(self.inputs.by_dataset()[dataset])[:2]
+
+    @cached_property
+    def leading(self) -> dict[str, MetricComparison]:
+        """By dataset, the comparison of the two best runs."""
+        return {
+            dataset: entry
+            for dataset, comparison in self.comparisons.items()
+            for entry in comparison.results
+            if {entry.baseline, entry.other} == set(self.leaders(dataset))
+        }
 
     @cached_property
     def findings(self) -> Sequence[Finding]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from math import inf
 from weakref import WeakKeyDictionary
@@ -169,6 +169,21 @@ class PageQueries:
         most = self.most(_MOST_OF_GROUP)
         title += f", the surest {most}" if len(misses) > most else ""
         return self._listed(run, misses[:most], target, title)
+
+    def of_sets(self, names: tuple[str, str], sets: Mapping[str, Sequence[str]]) -> dict[str, EvidenceList]:
+        """The queries that only the first run finds, only the second, both or neither, as the run that misses them."""
+        lists, most = {}, self.most(_MOST_ELSEWHERE)
+        words = (f"Only {names[0]} finds", f"Only {names[1]} finds", "Both find", "Neither finds")
+        for (kind, queries), title, name in zip(sets.items(), words, (names[1], *names[:1] * 3), strict=True):
+            outcomes, run = self.context.outcomes(name), self.of(name)
+            if outcomes is None or not queries:
+                continue
+            rows = {row["query"]: row for row in outcomes.filter(pl.col("query").is_in(queries[:most])).to_dicts()}
+            title += f": {format_count(len(queries), 'query')}{f', the first {most:,}' * (len(queries) > most)}"
+            entries = tuple(run.entry(rows[query]) for query in queries[:most] if query in rows)
+            addresses = tuple(self._card_address(run, query) for query, _ in entries)
+            lists[kind] = EvidenceList(f"{kind}-{'-'.join(names)}", title, entries, addresses)
+        return lists
 
     def address(self, name: str, values: MetricValues) -> str:
         """Where the queries are listed that a metric of ranks counts as missed, the list kept for the page's end."""

@@ -16,6 +16,7 @@ import numpy as np
 
 from crosslens import __version__
 from crosslens.audits import all_stages, stages_that_answer
+from crosslens.comparisons import query_bars, query_sets
 from crosslens.core import (
     Cards,
     Cell,
@@ -281,8 +282,23 @@ def better(context: ReportContext) -> Section | None:
     findings = _of_stages(context, ("comparison",))
     several = len(context.comparisons) > 1
     words = context.said(findings[0]).rstrip(".") if findings and several else ""
-    title, certainty, reason = _claim(findings, "Which is better is open", words)
-    return Section(title, (table,), "", certainty, reason, "better")
+    bars: dict[tuple[str, str], list[tuple[str, Mapping[str, Sequence[str]], tuple[str, ...]]]] = {}
+    behind: list[EvidenceList] = []
+    for dataset, entry in context.leading.items():
+        best, second = context.leaders(dataset)
+        sets = query_sets(context.inputs.runs[best], context.inputs.runs[second], entry.metric)
+        if any(only := [len(queries) for queries in sets.values()][:2]):
+            listed = PageQueries.of_page(context).of_sets((best, second), sets)
+            behind += listed.values()
+            addresses = tuple(f"#{listed[name].target}" if name in listed else "" for name in sets) if listed else ()
+            pair = context.model(best), context.model(second)
+            bars.setdefault(pair, []).append((dataset if several else "", sets, addresses))
+            of = f"{only[0]:,} of {format_count(sum(map(len, sets.values())), 'query')}"
+            words = words or f"Only {best} finds {of}, only {second} {only[1]:,}"
+    charts = (query_bars(pair, rows, second_is_ahead=False) for pair, rows in bars.items())
+    title, certainty, reason = _claim(findings, words or "Which is better is open", words)
+    fold = [Folded("The queries behind the bar", tuple(behind))] if behind else []
+    return Section(title, (*charts, *fold, table), "", certainty, reason, "better")
 
 
 # All numbers, and what is folded below
