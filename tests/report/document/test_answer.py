@@ -269,6 +269,7 @@ def test_a_bar_of_several_datasets_names_them() -> None:
     ]
     section = better(context(*runs, results=[LOOKED]))
     assert section is not None
+    assert section.title == "Only a finds 20 on x and 20 on y, only b 0 and 0"
     bars = section.parts[0]
     assert isinstance(bars, PairedBars)
     assert [(row.name, row.about, row.counts) for row in bars.rows] == [

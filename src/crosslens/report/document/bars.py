@@ -22,11 +22,19 @@ def failure_picture(context: ReportContext) -> Section | None:
             (finding for finding in context.findings if finding.kind == "twins" and finding.model in ("", run)), None
         )
         sure = ("", "") if said is None else (said.certainty, said.reason)
-        return Section(title, tuple(twins), "", *sure, "twins")
+        return Section(_of_model(context, run, title), tuple(twins), "", *sure, "twins")
     match stored_bars(context, "explain"):
         case [Folded() as confusions, *others]:
-            return Section(confusions.title, (*confusions.parts, *others), target="confusions")
+            title = _of_model(context, detailed_run(context, "explain"), confusions.title)
+            return Section(title, (*confusions.parts, *others), target="confusions")
     return None
+
+
+def _of_model(context: ReportContext, run: str, title: str) -> str:
+    """A title that says which of several models it is about."""
+    if context.shape not in ("models", "grid"):
+        return title
+    return f"{context.short(run)}: {title[:1].lower()}{title[1:]}"
 
 
 def detailed_run(context: ReportContext, stage: str) -> str:

@@ -9,15 +9,31 @@ from functools import cached_property
 from math import inf
 from weakref import WeakKeyDictionary
 
+import numpy as np
 import polars as pl
 
 from crosslens.analyze import TWIN
-from crosslens.core import EvidenceList, Facet, FacetValue, Finding, Folded, PairedBars, Part, QueryCards, Section, Text
+from crosslens.core import (
+    EvidenceList,
+    Facet,
+    FacetValue,
+    Figure,
+    Finding,
+    Folded,
+    PairedBar,
+    PairedBars,
+    Part,
+    QueryCards,
+    Section,
+    Text,
+    Tone,
+)
 from crosslens.metrics import dataset_name, format_count
 from crosslens.report.document.context import ReportContext
 from crosslens.report.document.misses import CAME_FIRST, Miss, RunMisses, reason_of
 from crosslens.report.forms.cards import card_target
 from crosslens.report.inputs import SIZE_BUDGET
+from crosslens.statistics import estimate
 from crosslens.values import MetricValues, split_name
 
 # So many on a page of the usual size and on a larger one; on a smaller one as many fewer as it is smaller.
@@ -27,6 +43,8 @@ _MOST_LISTED, _MOST_ELSEWHERE, _MOST_BEHIND = 1000, 300, 500
 """Queries in the list of the run whose misses have cards, in that of another run, and in that behind a finding."""
 _MOST_OF_GROUP, _MOST_OF_OTHERS = 12, 24
 """Misses that are listed behind the figure of a group, and cards of each run but the first."""
+_TONES: tuple[Tone, ...] = ("bad", "unsure", "", "good")
+"""Of the kinds of what came first, which are four at most: told apart side by side."""
 _CANDIDATES = 24
 """Misses that are explained, to choose an example from."""
 
@@ -94,11 +112,19 @@ class PageQueries:
 
     @cached_property
     def run(self) -> RunMisses:
-        """The run whose misses have cards: where most near-twins came first, else that of the first finding."""
-        runs = self.context.inputs.runs
+        """The run whose misses have cards: the best of several models, else that where most near-twins came first.
+
+        The best on most datasets is the one that would be used; where it misses nothing, it is the next.
+        """
+        runs, by_headline = self.context.inputs.runs, self.context.by_headline
+        ordered = [by_headline(of_dataset) for of_dataset in self.context.inputs.by_dataset().values()]
+        if self.context.shape in ("models", "grid"):
+            leads = Counter(self.context.model(names[0]) for names in ordered)
+            first = sorted((names[0] for names in ordered), key=lambda name: -leads[self.context.model(name)])
+            names = (*first, *(name for names in ordered for name in names))
+            return self.of(next((name for name in names if self.of(name).misses), names[0]))
         twins = {name: sum(miss.first == TWIN for miss in self.of(name).misses) for name in runs}
-        first = next((finding.model for finding in self.context.findings if finding.model in runs), "")
-        best = first or self.context.by_headline(next(iter(self.context.inputs.by_dataset().values())))[0]
+        best = next((finding.model for finding in self.context.findings if finding.model in runs), ordered[0][0])
         return self.of(max(runs, key=lambda name: (twins[name], name == best)))
 
     @property
@@ -151,8 +177,31 @@ class PageQueries:
         cards = QueryCards(run.cards(kept, facets), facets=facets, files=run.files, most=self.context.inputs.queries)
         behind = tuple(queries for finding in self.context.findings if (queries := self.evidence(finding)) is not None)
         folded = [Folded("The queries behind the findings", behind)] if behind else []
-        parts: list[Part] = [Text.of(said, fewer), *([cards] if kept else []), *self._others(), *lists, *folded]
-        return Section("Look at the misses yourself", tuple(parts), target="misses")
+        title, bars = self._came_first(facets[:1])
+        shown = [*bars, cards] if kept else []
+        parts: list[Part] = [Text.of(said, fewer), *shown, *self._others(), *lists, *folded]
+        return Section(title, tuple(parts), target="misses")
+
+    def _came_first(self, facets: Sequence[Facet]) -> tuple[str, list[PairedBars]]:
+        """What came first in place of the right picture, as a bar; the title claims what most misses share, if any."""
+        title, run = "Look at the misses yourself", self.run
+        choices = facets[0].choices if facets and facets[0].name == CAME_FIRST else ()
+        if not choices:
+            return title, []
+        most = choices[0].name
+        images = np.unique([miss.row["ground_truth"] for miss in run.misses], return_inverse=True)[1]
+        share = estimate(np.array([float(miss.first == most) for miss in run.misses]), images, bounds=(0, 1))
+        figure = Figure.share(share.mean, share.low, share.high)
+        if share.low > 0.5:
+            of = f" of {self.context.short(run.name)}" if len(self.context.inputs.runs) > 1 else ""
+            title = f"In {figure.number} of the misses{of}, {most} came first"
+        bar = PairedBar(
+            format_count(len(run.misses), "missed query"), tuple(choice.count for choice in choices), figure
+        )
+        levels = tuple((choice.name, tone) for choice, tone in zip(choices, _TONES, strict=False))
+        return title, [PairedBars(
+            title="What came first instead", levels=levels, rows=(bar,), noun="misses", measure=most
+        )]  # fmt: skip
 
     def of_group(
         self, name: str, group: str, queries: Sequence[str], target: str, *, beyond: int = 1

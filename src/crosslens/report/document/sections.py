@@ -16,7 +16,7 @@ import numpy as np
 
 from crosslens import __version__
 from crosslens.audits import all_stages, stages_that_answer
-from crosslens.comparisons import query_bars, query_sets
+from crosslens.comparisons import SETS, query_bars, query_sets
 from crosslens.core import (
     Cards,
     Cell,
@@ -27,6 +27,7 @@ from crosslens.core import (
     Figure,
     Finding,
     Folded,
+    Heat,
     Interval,
     Intervals,
     Lines,
@@ -42,6 +43,7 @@ from crosslens.core import (
 )
 from crosslens.explanations import first_relevant, join_words
 from crosslens.metrics import facts_of, format_count, metric_figure, spec_of, unit_of, unit_sentence
+from crosslens.perturbations import PERTURBATIONS, is_image_perturbation, phrase_of
 from crosslens.pipeline import DEFINITIONS, gallery_curve, run_facts, value_figure
 from crosslens.report.document.answer import metric_words
 from crosslens.report.document.bars import detailed_run, has_bars, stored_bars
@@ -77,10 +79,27 @@ def _stored(context: ReportContext, stage: str) -> list[Part]:
             heading = [Text((section.title,))] if section.title and len(result.sections) > 1 else []
             kept = [part for part in section.parts if len(results) == 1 or not isinstance(part, Row | Chart)]
             kept = [part for part in kept if stage not in context.placed or not has_bars(part)]
+            kept = [_in_words(part) for part in kept] if stage == "robustness" else kept
             parts += [*heading, *(replace(part, pictures={}) if isinstance(part, Cards) else part for part in kept)]
         whose = context.short(result.model) if result.model in context.inputs.runs else result.dataset
         parts_shown += [Folded(whose, tuple(parts))] if len(results) > 1 else parts
     return parts_shown
+
+
+def _in_words(part: Part) -> Part:
+    """Rows of perturbations under the phrases of these, as elsewhere on the page: commands ask for their names."""
+    if isinstance(part, Row):
+        heats = (replace(heat, rows=tuple(map(_phrase, heat.rows))) if isinstance(heat, Heat) else heat
+                 for heat in part.charts)  # fmt: skip
+        return replace(part, charts=tuple(heats))
+    if not isinstance(part, Table):
+        return part
+    rows = tuple((_phrase(first) if isinstance(first, str) else first, *rest) for first, *rest in part.rows)
+    return replace(part, rows=rows, narrow=None)
+
+
+def _phrase(name: str) -> str:
+    return phrase_of(name) if name in PERTURBATIONS or is_image_perturbation(name) else name
 
 
 def _beside(context: ReportContext, stage: str) -> list[Part]:
@@ -261,43 +280,49 @@ def labels(context: ReportContext) -> Section | None:
 
 def better(context: ReportContext) -> Section | None:
     """Which of several models is better, by the comparisons that the audit or this report made."""
-    rows: list[tuple[Cell, ...]] = []
+    lines: list[tuple[Cell, ...]] = []
     for dataset, comparison in context.comparisons.items():
         for entry in comparison.results:
             names, counts = [entry.other, entry.baseline], [entry.wins, entry.losses]
             ends = entry.difference, entry.low, entry.high
             if (entry.difference < 0) == facts_of(entry.metric).higher_is_better:  # the better one is A
                 names, counts, ends = names[::-1], counts[::-1], (-entry.difference, -entry.high, -entry.low)
-            rows.append((
+            lines.append((
                 dataset, *map(context.model, names), metric_figure(entry.metric, *ends, signed=True),
                 Figure.p(entry.adjusted_p, comparison.permutations), " : ".join(map("{:,}".format, counts)),
             ))  # fmt: skip
-    if not rows:
+    if not lines:
         return None
     metric = next(iter(context.comparisons.values())).results[0].metric
-    note = f"{metric}, in points, over the same queries; p of a paired permutation test over images, corrected (Holm)."
-    header = ("dataset", "A", "B", "A − B", "p", "A better : B better")
+    note = (f"{metric}, in points, over the same queries; p of a paired permutation test over images, corrected "
+            "(Holm). A : B are the queries on which either is better.")  # fmt: skip
+    header = ("dataset", "A", "B", "A − B", "p", "A : B")
     left = int(len(context.comparisons) == 1)  # the heading of the page names the only dataset
-    table = Table(header[left:], [row[left:] for row in rows], "lllrrr"[left:], notes=(note,))
+    table = Table(header[left:], [line[left:] for line in lines], "lllrrr"[left:], notes=(note,))
     findings = _of_stages(context, ("comparison",))
     several = len(context.comparisons) > 1
-    words = context.said(findings[0]).rstrip(".") if findings and several else ""
     bars: dict[tuple[str, str], list[tuple[str, Mapping[str, Sequence[str]], tuple[str, ...]]]] = {}
     behind: list[EvidenceList] = []
     for dataset, entry in context.leading.items():
         best, second = context.leaders(dataset)
         sets = query_sets(context.inputs.runs[best], context.inputs.runs[second], entry.metric)
-        if any(only := [len(queries) for queries in sets.values()][:2]):
+        if any([len(queries) for queries in sets.values()][:2]):
             listed = PageQueries.of_page(context).of_sets((best, second), sets)
             behind += listed.values()
             addresses = tuple(f"#{listed[name].target}" if name in listed else "" for name in sets) if listed else ()
             pair = context.model(best), context.model(second)
             bars.setdefault(pair, []).append((dataset if several else "", sets, addresses))
-            of = f"{only[0]:,} of {format_count(sum(map(len, sets.values())), 'query')}"
-            words = words or f"Only {best} finds {of}, only {second} {only[1]:,}"
+    words = context.said(findings[0]).rstrip(".") if findings and several else ""
+    if len(bars) == 1:  # the answer above says which is better
+        (((best, second), rows),) = bars.items()
+        only, other = ([len(sets[name]) for _, sets, _ in rows] for name in SETS[:2])
+        of = [f"{count:,} on {dataset}" for count, (dataset, _, _) in zip(only, rows, strict=True)]
+        asked = format_count(sum(map(len, rows[0][1].values())), "query")
+        words = f"Only {best} finds {join_words(of) if several else f'{only[0]:,} of {asked}'}"
+        words += f", only {second} {join_words(list(map('{:,}'.format, other)))}"
     charts = (query_bars(pair, rows, second_is_ahead=False) for pair, rows in bars.items())
     title, certainty, reason = _claim(findings, words or "Which is better is open", words)
-    fold = [Folded("The queries behind the bar", tuple(behind))] if behind else []
+    fold = [Folded("The queries behind the bars", tuple(behind))] if behind else []
     return Section(title, (*charts, *fold, table), "", certainty, reason, "better")
 
 
