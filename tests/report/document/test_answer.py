@@ -366,7 +366,7 @@ def test_what_a_title_claims_is_not_said_again_below_it() -> None:
 
 
 def test_costs_of_changes_are_told_from_none() -> None:
-    points = Figure(None, scale=100, digits=1, signed=True)
+    points = Figure(None, scale=100, digits=1)
     rows = (
         Interval(replace(points, value=0.08, low=0.05, high=0.11), "char swap"),
         Interval(replace(points, value=-0.01, low=-0.03, high=0.01), "shuffle all words"),

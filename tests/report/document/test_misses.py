@@ -332,7 +332,7 @@ def test_what_came_first_is_claimed_where_most_misses_share_it() -> None:
     planted = {**twins, "t0#0": ("v0", 0.5), "t1#0": ("v1", 0.5)}
     section = misses(ReportContext(inputs_of(model=run_with(planted))))
     assert section is not None
-    assert section.title == "In 90 % of the misses, its near-twin came first"
+    assert section.title == "In 90 % of the misses, the right picture's near-twin came first"
     (bars,) = parts_of(section, PairedBars)
     assert isinstance(bars, PairedBars)
     figure = bars.rows[0].figure
@@ -342,7 +342,7 @@ def test_what_came_first_is_claimed_where_most_misses_share_it() -> None:
         first=run_with(planted, "first"), second=run_with({**planted, **PLANTED}, "second")
     )))  # fmt: skip
     assert two is not None
-    assert two.title == "In 90 % of the misses of first, its near-twin came first"
+    assert two.title == "In 90 % of the misses of first, the right picture's near-twin came first"
 
 
 def test_other_runs_have_cards_of_what_is_not_above() -> None:

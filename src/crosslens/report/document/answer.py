@@ -387,7 +387,7 @@ def _reading(context: ReportContext) -> AnsweredQuestion:
 
 def _cost(figure: Figure) -> str:
     """``cost 8 points [5, 11]``; of one that may cost nothing, that."""
-    points = replace(figure, digits=0, signed=False)
+    points = replace(figure, digits=0)
     return f"cost {points} points" if figure.low > 0 else f"cost nothing that can be told ({points} points)"
 
 

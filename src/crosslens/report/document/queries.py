@@ -194,7 +194,8 @@ class PageQueries:
         figure = Figure.share(share.mean, share.low, share.high)
         if share.low > 0.5:
             of = f" of {self.context.short(run.name)}" if len(self.context.inputs.runs) > 1 else ""
-            title = f"In {figure.number} of the misses{of}, {most} came first"
+            what = most.replace("its ", "the right picture's ").replace(" of it", " of the right picture")
+            title = f"In {figure.number} of the misses{of}, {what} came first"
         bar = PairedBar(
             format_count(len(run.misses), "missed query"), tuple(choice.count for choice in choices), figure
         )

@@ -255,7 +255,7 @@ def reading(context: ReportContext) -> Section | None:
     costs = [row for row in context.costs() if row.figure.low > 0]
     otherwise = "Nothing was shown to go unread"
     if costs:
-        points = replace(costs[0].figure, digits=0, signed=False).number
+        points = replace(costs[0].figure, digits=0).number
         where = f" on {context.short(context.ordered[-1])}" if len(context.inputs.runs) > 1 else ""
         otherwise = f"With {costs[0].name}{where}, {points} points fewer are found"
         free = [row.name for row in context.costs() if row.figure.low <= 0]
@@ -289,14 +289,14 @@ def better(context: ReportContext) -> Section | None:
                 names, counts, ends = names[::-1], counts[::-1], (-entry.difference, -entry.high, -entry.low)
             lines.append((
                 dataset, *map(context.model, names), metric_figure(entry.metric, *ends, signed=True),
-                Figure.p(entry.adjusted_p, comparison.permutations), " : ".join(map("{:,}".format, counts)),
+                Figure.p(entry.adjusted_p, comparison.permutations), ":".join(map("{:,}".format, counts)),
             ))  # fmt: skip
     if not lines:
         return None
     metric = next(iter(context.comparisons.values())).results[0].metric
     note = (f"{metric}, in points, over the same queries; p of a paired permutation test over images, corrected "
-            "(Holm). A : B are the queries on which either is better.")  # fmt: skip
-    header = ("dataset", "A", "B", "A − B", "p", "A : B")
+            "(Holm). A:B are the queries on which either is better.")  # fmt: skip
+    header = ("dataset", "A", "B", "A − B", "p", "A:B")
     left = int(len(context.comparisons) == 1)  # the heading of the page names the only dataset
     table = Table(header[left:], [line[left:] for line in lines], "lllrrr"[left:], notes=(note,))
     findings = _of_stages(context, ("comparison",))
