@@ -32,7 +32,7 @@ from crosslens.comparisons.results import (
     difference_figure as difference_figure,
     disagreements as disagreements,
     letter_sentence as letter_sentence,
-    query_bars as query_bars,
+    query_bar as query_bar,
     run_letters as run_letters,
     significance_sentences as significance_sentences,
     undecided as undecided,

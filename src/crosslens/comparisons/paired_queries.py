@@ -170,13 +170,10 @@ def pair_queries(
 
 
 def query_sets(first: Run, second: Run, metric: str) -> dict[str, tuple[str, ...]]:
-    """The queries that only the first run finds, only the second, both or neither: largest changes of rank first.
-
-    Nothing where neither the metric nor Hit@1 of the same queries says whether a query is found.
-    """
+    """The queries that only the first run finds, only the second, both or neither: largest changes of rank first."""
     direction, ids = split_name(metric)[0], first[metric].query_ids
-    hits = _hits(first[metric].values, aligned(metric, first, second)[0])
-    hit = f"{direction}/Hit@1"
+    hits, hit = _hits(first[metric].values, aligned(metric, first, second)[0]), f"{direction}/Hit@1"
+    # Where the metric does not say what is found, Hit@1 of the same queries does.
     if not hits and hit in first.values and hit in second.values and first[hit].query_ids == ids:
         hits = _hits(first[hit].values, aligned(hit, first, second)[0])
     if not hits:

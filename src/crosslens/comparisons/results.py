@@ -146,18 +146,14 @@ def _verdict(result: MetricComparison, level: float, runs: Mapping[str, Run]) ->
 
 def undecided(result: MetricComparison) -> str:
     """That a metric does not tell which of two runs is better, and between what their difference is."""
-    names, images = (result.baseline, result.other), format_count(result.images, "image")
-    sentence = f"Whether {' or '.join(names)} is better cannot be decided with {images}"
-    ends = difference_figure(result)
-    if not ends.bounded:
-        return f"{sentence}."
-    unit = f"of {result.metric}"
-    if ends.scale == 100:
-        unit = "points"  # whole ones, where an end is not rounded to none at all
+    ends, unit = difference_figure(result), f"of {result.metric}"
+    if ends.scale == 100:  # whole points, where an end is not rounded to none at all
         coarse = min(abs(ends.low), abs(ends.high)) >= 0.005 and ends.high - ends.low > 0.02
-        ends = replace(ends, digits=0 if coarse else 1)
-    between = f"{ends.write(ends.low)} and {ends.write(ends.high)}"
-    return f"{sentence}: the difference ({' − '.join(names[::-1])}) is between {between} {unit}."
+        ends, unit = replace(ends, digits=0 if coarse else 1), "points"
+    between = f"{ends.write(ends.low)} and {ends.write(ends.high)} {unit}"
+    between = f": the difference ({result.other} − {result.baseline}) is between {between}" if ends.bounded else ""
+    images = format_count(result.images, "image")
+    return f"Whether {result.baseline} or {result.other} is better cannot be decided with {images}{between}."
 
 
 def _facts(result: MetricComparison, comparison: Comparison) -> str:
@@ -170,26 +166,16 @@ def _facts(result: MetricComparison, comparison: Comparison) -> str:
     return f"{result.metric}, {result.baseline} → {result.other}: {means}, {low}{points} {high}, p {p}."
 
 
-def query_bars(
-    names: tuple[str, str], bars: Sequence[tuple[str, Mapping[str, Sequence[str]], tuple[str, ...]]],
-    *, second_is_ahead: bool,
-) -> PairedBars:  # fmt: skip
-    """How many queries only either of two runs finds, both or neither.
-
-    A bar has a name, such as that of a dataset, or none; the sets of queries; and addresses that lead to these.
-    """
-    levels: tuple[tuple[str, Tone], ...] = (
-        (f"only {_brief(names[0])} finds", "bad" if second_is_ahead else "good"),
-        (f"only {_brief(names[1])} finds", "good" if second_is_ahead else "bad"),
-        ("both find", ""),
-        ("neither finds", "unsure"),
-    )
-    rows = []
-    for name, sets, addresses in bars:
-        counts = tuple(map(len, sets.values()))
-        asked = format_count(sum(counts), "query")
-        rows.append(PairedBar(name or asked, counts, about=asked if name else "", addresses=addresses))
-    return PairedBars(title="The same queries, one by one", levels=levels, rows=tuple(rows), noun="queries")
+def query_bar(
+    names: tuple[str, str], sets: Mapping[str, Sequence[str]], addresses: tuple[str, ...], *, second_is_ahead: bool
+) -> PairedBars:
+    """How many queries only either of two runs finds, both or neither; addresses lead to these."""
+    tones: tuple[Tone, Tone] = ("bad", "good") if second_is_ahead else ("good", "bad")
+    only = [(f"only {_brief(name)} finds", tone) for name, tone in zip(names, tones, strict=True)]
+    counts = tuple(map(len, sets.values()))
+    bar = PairedBar(format_count(sum(counts), "query"), counts, addresses=addresses)
+    levels = (*only, ("both find", ""), ("neither finds", "unsure"))
+    return PairedBars(title="The same queries, one by one", levels=levels, rows=(bar,), noun="queries")
 
 
 def detectable_words(metric: str, smallest: float, images: int) -> str:
@@ -517,7 +503,7 @@ class Comparison(SignificanceResults[MetricComparison]):
             ahead = (result.difference >= 0) == result.higher_is_better
             to = (f"#{name}-{result.other}" if address is None else address(result.other, name) for name in SETS)
             addresses = () if self.changes is not None and address is None else tuple(to)
-            parts.append(query_bars(names, [("", paired.sets, addresses)], second_is_ahead=ahead))
+            parts.append(query_bar(names, paired.sets, addresses, second_is_ahead=ahead))
         yield Section(_verdict(result, self.level, self._by_name), tuple(parts))
 
     def _table(self, results: Sequence[MetricComparison], notes: tuple[str, ...]) -> Table:

@@ -217,6 +217,9 @@ def test_several_models_on_several_datasets() -> None:
     chart = strip(own)
     assert chart is not None
     assert [(row.name, row.about) for row in chart.rows] == [("a", "x"), ("b", "x"), ("a", "y"), ("b", "y")]
+    section = better(own)
+    assert section is not None
+    assert [type(part) for part in section.parts] == [Table], "a bar is of one dataset"
 
 
 def test_what_is_open_is_between_the_two_that_lead() -> None:
@@ -259,22 +262,6 @@ def test_an_undecided_difference_is_said_with_its_interval_and_its_queries() -> 
     assert isinstance(bars, PairedBars)
     assert [row.counts for row in bars.rows] == [(2, 1, 28, 9)]
     assert bars.rows[0].addresses == (), "without the dataset no query can be listed"
-
-
-def test_a_bar_of_several_datasets_names_them() -> None:
-    runs = [
-        planted(f"{model}-{dataset}", hits, dataset, text=dataset)
-        for dataset in ("x", "y")
-        for model, hits in (("a", THREE_OF_FOUR), ("b", [True, False, False, False] * 10))
-    ]
-    section = better(context(*runs, results=[LOOKED]))
-    assert section is not None
-    assert section.title == "Only a finds 20 on x and 20 on y, only b 0 and 0"
-    bars = section.parts[0]
-    assert isinstance(bars, PairedBars)
-    assert [(row.name, row.about, row.counts) for row in bars.rows] == [
-        ("x", "40 queries", (20, 0, 10, 10)), ("y", "40 queries", (20, 0, 10, 10)),
-    ]  # fmt: skip
 
 
 def test_a_model_with_the_same_name_on_two_datasets_is_one_model() -> None:

@@ -109,7 +109,7 @@ def test_a_new_stage_needs_no_line_here(inputs: ReportInputs) -> None:
 
 
 def test_changes_are_called_by_their_phrases_in_folded_tables_too() -> None:
-    """Commands ask for the names of perturbations; a page says what was done. Other rows keep their names."""
+    """Commands ask for the names of perturbations; a page says what was done."""
     stored = Table(("perturbation", "lost"), [("original", 0), ("char_swap", 5), ("blur@2", 3), ("my_own", 1)])
     maps = Heat(title="Drop", rows=("char_swap", "mean"), columns=("m",), cells=((Figure(5.0),), (Figure(5.0),)))
     result = StageResult("robustness", {}, "", "m", sections=(Section("", (stored, Row((maps,)))),))
@@ -120,7 +120,7 @@ def test_changes_are_called_by_their_phrases_in_folded_tables_too() -> None:
     assert section is not None
     tables = [part for part in flat(section.parts) if isinstance(part, Table)]
     assert [[row[0] for row in table.rows] for table in tables] == [
-        ["original", "swapped letters", "blur (severity 2)", "my_own"]
+        ["original", "swapped letters", "blur (severity 2)", "my own"]
     ]
     (heat,) = (chart for chart in section.charts if isinstance(chart, Heat))
     assert heat.rows == ("swapped letters", "mean")

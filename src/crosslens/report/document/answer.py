@@ -337,15 +337,15 @@ def _how_good(context: ReportContext) -> AnsweredQuestion | None:
 
 
 def _which(context: ReportContext) -> AnsweredQuestion:
-    findings = _at(context, ("comparison",))
+    findings = context.of_stages(("comparison",))
     if findings:
         return _answer(context, "Which is better?", findings, "#better", "The comparisons ↓")
     text = "Open: no difference was shown, and none was ruled out."
     alone: dict[str, list[str]] = {}
-    for dataset, entry in context.leading.items():
+    for dataset, (leaders, entry) in context.leading.items():
         place = f"on {dataset} " if len(context.comparisons) > 1 else ""
         if entry.adjusted_p < _LEVEL:
-            pair = join_words(list(map(context.model, context.leaders(dataset))))
+            pair = join_words(list(map(context.model, leaders)))
             alone.setdefault(pair, []).append(f"{place}(p {Figure.p(entry.adjusted_p).equation})")
         elif not place and isfinite(entry.p_value):
             text = f"Open. {undecided(entry)}"
@@ -360,7 +360,7 @@ _SILENT = "A test that finds nothing does not show that nothing is there: what i
 
 def _where(context: ReportContext) -> AnsweredQuestion:
     question = "Where does it fail?" if context.shape in ("single", "galleries") else "Where do they fail?"
-    findings = _at(context, ("soundness", *stages_that_answer("failures")))
+    findings = context.of_stages(("soundness", *stages_that_answer("failures")))
     metrics = [(run, context.headline(run)) for run in context.inputs.runs.values()]
     if not findings and all(
         metric is None or (facts_of(metric).higher_is_better and run[metric].mean == 1) for run, metric in metrics
@@ -373,7 +373,7 @@ def _where(context: ReportContext) -> AnsweredQuestion:
 def _reading(context: ReportContext) -> AnsweredQuestion:
     question = "What does it not read?" if context.shape in ("single", "galleries") else "What do they not read?"
     stages, costs = stages_that_answer("reading"), context.costs()
-    findings = _at(context, (*stages, "twins"))
+    findings = context.of_stages((*stages, "twins"))
     text = "Nothing of what was tried was shown to go unread."
     if costs:
         ends = costs[:1] + costs[1:][-1:]
@@ -396,14 +396,10 @@ def _labels(context: ReportContext) -> AnsweredQuestion:
     if context.was_looked_at("label-quality"):
         twice = f": no caption {'and no picture ' if context.inputs.pictures else ''}was found twice"
     answer = _answer(
-        context, "Can the labels be trusted?", _at(context, stages), "#labels", "Labels ↓",
+        context, "Can the labels be trusted?", context.of_stages(stages), "#labels", "Labels ↓",
         f"Nothing speaks against them{twice}.", stages,
     )  # fmt: skip
     return replace(answer, reason=f"{_SILENT} No person has judged them.") if answer.reason == _SILENT else answer
-
-
-def _at(context: ReportContext, stages: Sequence[str]) -> list[Finding]:
-    return [finding for finding in context.findings if finding.stage in stages]
 
 
 def _answer(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from itertools import pairwise
@@ -226,19 +226,20 @@ class ReportContext:
                     self.notes.append(f"The runs are not compared: {error.problem}.")
         return compared
 
-    def leaders(self, dataset: str) -> list[str]:
-        """The two best runs over a dataset."""
-        return self.by_headline(self.inputs.by_dataset()[dataset])[:2]
-
     @cached_property
-    def leading(self) -> dict[str, MetricComparison]:
-        """By dataset, the comparison of the two best runs."""
+    def leading(self) -> dict[str, tuple[list[str], MetricComparison]]:
+        """By dataset, the best run and the next best, and how they compare."""
+        best = {dataset: self.by_headline(runs)[:2] for dataset, runs in self.inputs.by_dataset().items()}
         return {
-            dataset: entry
+            dataset: (best[dataset], entry)
             for dataset, comparison in self.comparisons.items()
             for entry in comparison.results
-            if {entry.baseline, entry.other} == set(self.leaders(dataset))
+            if {entry.baseline, entry.other} == set(best[dataset])
         }
+
+    def of_stages(self, stages: Iterable[str]) -> list[Finding]:
+        """What stages of the audit found."""
+        return [finding for finding in self.findings if finding.stage in stages]
 
     @cached_property
     def findings(self) -> Sequence[Finding]:

@@ -9,31 +9,15 @@ from functools import cached_property
 from math import inf
 from weakref import WeakKeyDictionary
 
-import numpy as np
 import polars as pl
 
 from crosslens.analyze import TWIN
-from crosslens.core import (
-    EvidenceList,
-    Facet,
-    FacetValue,
-    Figure,
-    Finding,
-    Folded,
-    PairedBar,
-    PairedBars,
-    Part,
-    QueryCards,
-    Section,
-    Text,
-    Tone,
-)
+from crosslens.core import EvidenceList, Facet, FacetValue, Finding, Folded, PairedBars, Part, QueryCards, Section, Text
 from crosslens.metrics import dataset_name, format_count
 from crosslens.report.document.context import ReportContext
 from crosslens.report.document.misses import CAME_FIRST, Miss, RunMisses, reason_of
 from crosslens.report.forms.cards import card_target
 from crosslens.report.inputs import SIZE_BUDGET
-from crosslens.statistics import estimate
 from crosslens.values import MetricValues, split_name
 
 # So many on a page of the usual size and on a larger one; on a smaller one as many fewer as it is smaller.
@@ -43,8 +27,6 @@ _MOST_LISTED, _MOST_ELSEWHERE, _MOST_BEHIND = 1000, 300, 500
 """Queries in the list of the run whose misses have cards, in that of another run, and in that behind a finding."""
 _MOST_OF_GROUP, _MOST_OF_OTHERS = 12, 24
 """Misses that are listed behind the figure of a group, and cards of each run but the first."""
-_TONES: tuple[Tone, ...] = ("bad", "unsure", "", "good")
-"""Of the kinds of what came first, which are four at most: told apart side by side."""
 _CANDIDATES = 24
 """Misses that are explained, to choose an example from."""
 
@@ -177,32 +159,10 @@ class PageQueries:
         cards = QueryCards(run.cards(kept, facets), facets=facets, files=run.files, most=self.context.inputs.queries)
         behind = tuple(queries for finding in self.context.findings if (queries := self.evidence(finding)) is not None)
         folded = [Folded("The queries behind the findings", behind)] if behind else []
-        title, bars = self._came_first(facets[:1])
+        title, bars = run.came_first()
         shown = [*bars, cards] if kept else []
         parts: list[Part] = [Text.of(said, fewer), *shown, *self._others(), *lists, *folded]
-        return Section(title, tuple(parts), target="misses")
-
-    def _came_first(self, facets: Sequence[Facet]) -> tuple[str, list[PairedBars]]:
-        """What came first in place of the right picture, as a bar; the title claims what most misses share, if any."""
-        title, run = "Look at the misses yourself", self.run
-        choices = facets[0].choices if facets and facets[0].name == CAME_FIRST else ()
-        if not choices:
-            return title, []
-        most = choices[0].name
-        images = np.unique([miss.row["ground_truth"] for miss in run.misses], return_inverse=True)[1]
-        share = estimate(np.array([float(miss.first == most) for miss in run.misses]), images, bounds=(0, 1))
-        figure = Figure.share(share.mean, share.low, share.high)
-        if share.low > 0.5:
-            of = f" of {self.context.short(run.name)}" if len(self.context.inputs.runs) > 1 else ""
-            what = most.replace("its ", "the right picture's ").replace(" of it", " of the right picture")
-            title = f"In {figure.number} of the misses{of}, {what} came first"
-        bar = PairedBar(
-            format_count(len(run.misses), "missed query"), tuple(choice.count for choice in choices), figure
-        )
-        levels = tuple((choice.name, tone) for choice, tone in zip(choices, _TONES, strict=False))
-        return title, [PairedBars(
-            title="What came first instead", levels=levels, rows=(bar,), noun="misses", measure=most
-        )]  # fmt: skip
+        return Section(title or "Look at the misses yourself", tuple(parts), target="misses")
 
     def of_group(
         self, name: str, group: str, queries: Sequence[str], target: str, *, beyond: int = 1
@@ -221,18 +181,16 @@ class PageQueries:
         return self._listed(run, misses[:most], target, title)
 
     def of_sets(self, names: tuple[str, str], sets: Mapping[str, Sequence[str]]) -> dict[str, EvidenceList]:
-        """The queries that only the first run finds, only the second, both or neither, as the run that misses them."""
+        """The queries that only the first run finds, only the second, both or neither, as a run that misses them."""
         lists, most = {}, self.most(_MOST_ELSEWHERE)
         words = (f"Only {names[0]} finds", f"Only {names[1]} finds", "Both find", "Neither finds")
         for (kind, queries), title, name in zip(sets.items(), words, (names[1], *names[:1] * 3), strict=True):
-            outcomes, run = self.context.outcomes(name), self.of(name)
-            if outcomes is None or not queries:
-                continue
-            rows = {row["query"]: row for row in outcomes.filter(pl.col("query").is_in(queries[:most])).to_dicts()}
-            title += f": {format_count(len(queries), 'query')}{f', the first {most:,}' * (len(queries) > most)}"
-            entries = tuple(run.entry(rows[query]) for query in queries[:most] if query in rows)
-            addresses = tuple(self._card_address(run, query) for query, _ in entries)
-            lists[kind] = EvidenceList(f"{kind}-{'-'.join(names)}", title, entries, addresses)
+            if (outcomes := self.context.outcomes(name)) is not None and queries:
+                rows = {row["query"]: row for row in outcomes.filter(pl.col("query").is_in(queries[:most])).to_dicts()}
+                title += f": {format_count(len(queries), 'query')}{f', the first {most:,}' * (len(queries) > most)}"
+                entries = tuple(self.of(name).entry(rows[query]) for query in queries[:most] if query in rows)
+                addresses = tuple(self._card_address(self.of(name), query) for query, _ in entries)
+                lists[kind] = EvidenceList(f"{kind}-{'-'.join(names)}", title, entries, addresses)
         return lists
 
     def address(self, name: str, values: MetricValues) -> str:

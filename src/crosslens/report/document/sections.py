@@ -7,7 +7,7 @@ a line here; the results of several runs that are on one scale stand beside each
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from math import sqrt
 from statistics import NormalDist
@@ -16,7 +16,7 @@ import numpy as np
 
 from crosslens import __version__
 from crosslens.audits import all_stages, stages_that_answer
-from crosslens.comparisons import SETS, query_bars, query_sets
+from crosslens.comparisons import query_bar, query_sets
 from crosslens.core import (
     Cards,
     Cell,
@@ -43,7 +43,7 @@ from crosslens.core import (
 )
 from crosslens.explanations import first_relevant, join_words
 from crosslens.metrics import facts_of, format_count, metric_figure, spec_of, unit_of, unit_sentence
-from crosslens.perturbations import PERTURBATIONS, is_image_perturbation, phrase_of
+from crosslens.perturbations import phrase_of
 from crosslens.pipeline import DEFINITIONS, gallery_curve, run_facts, value_figure
 from crosslens.report.document.answer import metric_words
 from crosslens.report.document.bars import detailed_run, has_bars, stored_bars
@@ -89,17 +89,11 @@ def _stored(context: ReportContext, stage: str) -> list[Part]:
 def _in_words(part: Part) -> Part:
     """Rows of perturbations under the phrases of these, as elsewhere on the page: commands ask for their names."""
     if isinstance(part, Row):
-        heats = (replace(heat, rows=tuple(map(_phrase, heat.rows))) if isinstance(heat, Heat) else heat
-                 for heat in part.charts)  # fmt: skip
+        heats = (replace(heat, rows=tuple(map(phrase_of, heat.rows))) for heat in part.charts if isinstance(heat, Heat))
         return replace(part, charts=tuple(heats))
-    if not isinstance(part, Table):
+    if not isinstance(part, Table) or part.header[0] not in ("perturbation", "over all queries"):
         return part
-    rows = tuple((_phrase(first) if isinstance(first, str) else first, *rest) for first, *rest in part.rows)
-    return replace(part, rows=rows, narrow=None)
-
-
-def _phrase(name: str) -> str:
-    return phrase_of(name) if name in PERTURBATIONS or is_image_perturbation(name) else name
+    return replace(part, rows=[(phrase_of(str(name)), *rest) for name, *rest in part.rows], narrow=None)
 
 
 def _beside(context: ReportContext, stage: str) -> list[Part]:
@@ -139,10 +133,6 @@ def _claim(findings: Sequence[Finding], otherwise: str, words: str = "") -> tupl
     return text if text[1:2].isdigit() else text[:1].upper() + text[1:], first.certainty, first.reason
 
 
-def _of_stages(context: ReportContext, stages: Iterable[str]) -> list[Finding]:
-    return [finding for finding in context.findings if finding.stage in stages]
-
-
 # Groups
 
 
@@ -154,7 +144,7 @@ def groups(context: ReportContext) -> Section | None:
         return None
     behind: list[EvidenceList] = []
     rows = list(_group_rows(context, names, behind))
-    findings = [finding for finding in _of_stages(context, ("groups",)) if finding.certainty != "open"]
+    findings = [finding for finding in context.of_stages(("groups",)) if finding.certainty != "open"]
     words = ""
     if findings:
         where = findings[0].text.removeprefix(f"{findings[0].model}: ").partition(" (")[0]
@@ -251,7 +241,7 @@ def reading(context: ReportContext) -> Section | None:
     titles = {"probes": "What each change was, and how often it can be made", "robustness": "Every change in detail"}
     if not parts and not folded:
         return None
-    findings = [finding for finding in _of_stages(context, stages) if finding.certainty != "open"]
+    findings = [finding for finding in context.of_stages(stages) if finding.certainty != "open"]
     costs = [row for row in context.costs() if row.figure.low > 0]
     otherwise = "Nothing was shown to go unread"
     if costs:
@@ -269,7 +259,7 @@ def labels(context: ReportContext) -> Section | None:
     """What may be said about the labels, and what a person should look at."""
     stages = stages_that_answer("labels")
     folded = [Folded(_summaries()[stage], tuple(part)) for stage in stages if (part := _stored(context, stage))]
-    findings = _of_stages(context, stages)
+    findings = context.of_stages(stages)
     if not folded:
         return None
     title, certainty, reason = _claim(findings, "No label was shown to be wrong")
@@ -280,50 +270,43 @@ def labels(context: ReportContext) -> Section | None:
 
 def better(context: ReportContext) -> Section | None:
     """Which of several models is better, by the comparisons that the audit or this report made."""
-    lines: list[tuple[Cell, ...]] = []
+    rows: list[tuple[Cell, ...]] = []
     for dataset, comparison in context.comparisons.items():
         for entry in comparison.results:
             names, counts = [entry.other, entry.baseline], [entry.wins, entry.losses]
             ends = entry.difference, entry.low, entry.high
             if (entry.difference < 0) == facts_of(entry.metric).higher_is_better:  # the better one is A
                 names, counts, ends = names[::-1], counts[::-1], (-entry.difference, -entry.high, -entry.low)
-            lines.append((
+            rows.append((
                 dataset, *map(context.model, names), metric_figure(entry.metric, *ends, signed=True),
                 Figure.p(entry.adjusted_p, comparison.permutations), ":".join(map("{:,}".format, counts)),
             ))  # fmt: skip
-    if not lines:
+    if not rows:
         return None
     metric = next(iter(context.comparisons.values())).results[0].metric
     note = (f"{metric}, in points, over the same queries; p of a paired permutation test over images, corrected "
             "(Holm). A:B are the queries on which either is better.")  # fmt: skip
     header = ("dataset", "A", "B", "A − B", "p", "A:B")
     left = int(len(context.comparisons) == 1)  # the heading of the page names the only dataset
-    table = Table(header[left:], [line[left:] for line in lines], "lllrrr"[left:], notes=(note,))
-    findings = _of_stages(context, ("comparison",))
+    table = Table(header[left:], [row[left:] for row in rows], "lllrrr"[left:], notes=(note,))
+    findings = context.of_stages(("comparison",))
     several = len(context.comparisons) > 1
-    bars: dict[tuple[str, str], list[tuple[str, Mapping[str, Sequence[str]], tuple[str, ...]]]] = {}
-    behind: list[EvidenceList] = []
-    for dataset, entry in context.leading.items():
-        best, second = context.leaders(dataset)
-        sets = query_sets(context.inputs.runs[best], context.inputs.runs[second], entry.metric)
-        if any([len(queries) for queries in sets.values()][:2]):
-            listed = PageQueries.of_page(context).of_sets((best, second), sets)
-            behind += listed.values()
-            addresses = tuple(f"#{listed[name].target}" if name in listed else "" for name in sets) if listed else ()
-            pair = context.model(best), context.model(second)
-            bars.setdefault(pair, []).append((dataset if several else "", sets, addresses))
     words = context.said(findings[0]).rstrip(".") if findings and several else ""
-    if len(bars) == 1:  # the answer above says which is better
-        (((best, second), rows),) = bars.items()
-        only, other = ([len(sets[name]) for _, sets, _ in rows] for name in SETS[:2])
-        of = [f"{count:,} on {dataset}" for count, (dataset, _, _) in zip(only, rows, strict=True)]
-        asked = format_count(sum(map(len, rows[0][1].values())), "query")
-        words = f"Only {best} finds {join_words(of) if several else f'{only[0]:,} of {asked}'}"
-        words += f", only {second} {join_words(list(map('{:,}'.format, other)))}"
-    charts = (query_bars(pair, rows, second_is_ahead=False) for pair, rows in bars.items())
-    title, certainty, reason = _claim(findings, words or "Which is better is open", words)
-    fold = [Folded("The queries behind the bars", tuple(behind))] if behind else []
-    return Section(title, (*charts, *fold, table), "", certainty, reason, "better")
+    title, certainty, reason = _claim(findings, "Which is better is open", words)
+    parts: list[Part] = [table]
+    for (best, second), entry in () if several else context.leading.values():
+        sets = query_sets(context.inputs.runs[best], context.inputs.runs[second], entry.metric)
+        only = [f"{len(queries):,}" for queries in sets.values()]
+        if only[:2] in ([], ["0", "0"]):
+            continue
+        listed = PageQueries.of_page(context).of_sets((best, second), sets)
+        addresses = tuple(f"#{listed[name].target}" if name in listed else "" for name in sets) if listed else ()
+        bar = query_bar((best, second), sets, addresses, second_is_ahead=False)
+        parts = [bar, *([Folded("The queries behind the bar", tuple(listed.values()))] if listed else []), table]
+        title = (
+            f"Only {best} finds {only[0]} of {bar.rows[0].name}, only {second} {only[1]}"  # which is better is above
+        )
+    return Section(title, tuple(parts), "", certainty, reason, "better")
 
 
 # All numbers, and what is folded below
