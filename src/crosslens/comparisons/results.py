@@ -422,13 +422,8 @@ class Comparison(SignificanceResults[MetricComparison]):
         primary = next((result.metric for result in self.results if result.primary), None)
         if primary is None or self.all_pairs:
             return {}
-        return {
-            other.name: pair_queries(
-                self.compared[0], other, primary, level=self.level, correction=self.correction,
-                permutations=self.permutations, seed=self.seed,
-            )
-            for other in self.compared[1:]
-        }  # fmt: skip
+        options = {name: getattr(self, name) for name in ("level", "correction", "permutations", "seed")}
+        return {other.name: pair_queries(self.compared[0], other, primary, **options) for other in self.compared[1:]}
 
     @property
     def _by_name(self) -> Mapping[str, Run]:
@@ -436,9 +431,8 @@ class Comparison(SignificanceResults[MetricComparison]):
 
     @property
     def title(self) -> str:
-        return (
-            "Runs compared" if len(self.others) > 1 or self.all_pairs else f"{self.others[0]} against {self.baseline}"
-        )
+        one = len(self.others) == 1 and not self.all_pairs
+        return f"{self.others[0]} against {self.baseline}" if one else "Runs compared"
 
     def sections(self, address: Callable[[str, str], str] | None = None) -> Iterator[Section]:
         """Each run against the first: the verdict, the queries behind it, differences by group, all metrics.
@@ -591,9 +585,8 @@ def _group_sections(paired: PairedQueries, level: float) -> Iterator[Section]:
     if not paired.groups:
         return
     metric, upward = paired.metric, facts_of(paired.metric).higher_is_better
-    settled = sorted(
-        (group for group in paired.groups if group.differs(level)), key=lambda group: -abs(group.difference)
-    )
+    settled = [group for group in paired.groups if group.differs(level)]
+    settled.sort(key=lambda group: -abs(group.difference))
     claims = []
     for run, ahead in zip(paired.runs, (not upward, upward), strict=True):
         names = [group.where for group in settled if (group.difference > 0) == ahead]
@@ -617,9 +610,9 @@ def _group_sections(paired: PairedQueries, level: float) -> Iterator[Section]:
         shortest = lengths.index(min(lengths))
         lengths[shortest] += len(rows) + 3
         title = f"by {column.replace('_', ' ')}"
-        columns[shortest].append(
-            Intervals(title=title, rows=tuple(rows), heading=column, axis=axis, limits=(-largest, largest), mark=0.0)
-        )
+        columns[shortest].append(Intervals(
+            title=title, rows=tuple(rows), heading=column, axis=axis, limits=(-largest, largest), mark=0.0
+        ))  # fmt: skip
     middle = sorted(paired.groups, key=lambda group: group.detectable)[len(paired.groups) // 2]
     tests = format_count(len(paired.groups), "group")
     notes = (
@@ -627,22 +620,15 @@ def _group_sections(paired: PairedQueries, level: float) -> Iterator[Section]:
         detectable_words(metric, middle.detectable, middle.images).replace("Differences", "In a group, differences"),
     )
     title = f"{'; '.join(claims)}." if claims else "No group differs by more than chance explains."
-    yield Section(
-        title,
-        (Beside(tuple(tuple(column) for column in columns if column), even=True), Text.of(*notes, note=True)),
-        target="groups",
-    )
+    beside = Beside(tuple(tuple(column) for column in columns if column), even=True)
+    yield Section(title, (beside, Text.of(*notes, note=True)), target="groups")
 
 
 def _query_sections(paired: PairedQueries, address: Callable[[str, str], str] | None) -> Iterator[Section]:
     """The queries of each set: those that one run finds alone with pictures, of the others ids."""
     first, second = paired.runs
-    words = (
-        f"Only {first} finds: what you would lose with {second}",
-        f"Only {second} finds: what you would gain",
-        "Both find",
-        "Neither finds",
-    )
+    only = f"Only {first} finds: what you would lose with {second}", f"Only {second} finds: what you would gain"
+    words = (*only, "Both find", "Neither finds")
     folds = []
     for (name, queries), title in zip(paired.sets.items(), words, strict=False):
         if not queries:

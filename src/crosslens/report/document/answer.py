@@ -103,19 +103,17 @@ def _galleries(context: ReportContext, metric: str) -> str:
     shared = context.shared
     if not shared:
         others = [f"{of_100(runs[name][metric])} of {context.short(name)}" for name in names[1:]]
-        if split_name(metric)[1] != "Hit@1":
-            return f"{model} {_finds(metric, runs[names[0]][metric])} on {context.short(names[0])}."
-        said = _finds(metric, runs[names[0]][metric])
-        return f"{model} {said} of {context.short(names[0])}, {join_words(others)}."
+        where = f"of {context.short(names[0])}, {join_words(others)}"
+        where = where if split_name(metric)[1] == "Hit@1" else f"on {context.short(names[0])}"
+        return f"{model} {_finds(metric, runs[names[0]][metric])} {where}."
     start = f"{model} {_finds(metric, shared[names[0]])}"
     losses = {name: gallery_change(context, name) for name in names[1:]}
     lost = [name for name in losses if losses[name].high < 0]
     if not lost:
-        largest = names[-1]
-        same = all(losses[name].low > -STATED_SIZE for name in losses)
-        if same:
-            return f"{start}, and as many among {context.gallery(largest):,} pictures."
-        return f"{start}. Among {context.gallery(largest):,} pictures it is {of_100(shared[largest])}."
+        among = f"among {context.gallery(names[-1]):,} pictures"
+        if all(loss.low > -STATED_SIZE for loss in losses.values()):
+            return f"{start}, and as many {among}."
+        return f"{start}. A{among[1:]} it is {of_100(shared[names[-1]])}."
     worst = min(lost, key=lambda name: losses[name].difference)
     before = names[names.index(worst) - 1]
     after = of_100(shared[worst])
@@ -146,54 +144,44 @@ def twins_added(context: ReportContext, before: str, after: str) -> bool:
 
 
 def _models(context: ReportContext, metric: str) -> str:
-    return _leader(context, next(iter(context.inputs.by_dataset())), metric) + "."
-
-
-def _leader(context: ReportContext, dataset: str, metric: str) -> str:
     """The best model on a dataset, with those that give the same lists, and whether it is better than the next."""
-    runs = context.inputs.by_dataset()[dataset]
+    ((dataset, runs),) = context.inputs.by_dataset().items()
     best, *others = context.by_headline(runs)
     equal = [name for name in others if metric in runs[name] and same_lists(metric, runs[best], runs[name])]
     like = f", like {join_words(list(map(context.model, equal)))}," if equal else ""
     start = f"{context.model(best)}{like} {_finds(metric, runs[best][metric])}"
     second = next((name for name in others if name not in equal), "")
     if not second or metric not in runs[second]:
-        return start
-    findings = [
-        finding for finding in context.findings if finding.stage == "comparison" and finding.dataset in (dataset, "")
-    ]
+        return f"{start}."
+    findings = [finding for finding in context.of_stages(("comparison",)) if finding.dataset in (dataset, "")]
     share = unit_of(metric) == "share"
     other = of_100(runs[second][metric]) if share else metric_figure(metric, runs[second][metric].mean).number
     more = f", the next best of {len(runs)}" if len(runs) > 2 else ""
     better = next((finding for finding in findings if finding.kind == "better" and finding.certainty != "open"), None)
     if better is not None:
-        return f"{start}, {context.model(second)}{more} for {other}" if share else f"{start}, {second} {other}"
+        return f"{start}, {context.model(second)}{more} for {other}." if share else f"{start}, {second} {other}."
     leading = f"{' and '.join([best, *equal])}, "  # others may give the same lists, which says nothing of these two
-    if any(
-        finding.kind == "no-difference" and finding.certainty != "open" and finding.subject.startswith(leading)
-        for finding in findings
-    ):
-        return f"{start}, and {context.model(second)} no fewer and no more"
-    return f"{start}, {context.model(second)}{more} for {other}: which is better is open"
+    same = [finding for finding in findings if finding.kind == "no-difference" and finding.certainty != "open"]
+    if any(finding.subject.startswith(leading) for finding in same):
+        return f"{start}, and {context.model(second)} no fewer and no more."
+    return f"{start}, {context.model(second)}{more} for {other}: which is better is open."
 
 
 def _grid(context: ReportContext, metric: str) -> str:
     """Which model leads on each dataset, and where that was shown."""
     datasets = context.inputs.by_dataset()
     leads, decided, leading = {}, [], []
+    shown = [finding for finding in context.findings if finding.kind == "better" and finding.certainty != "open"]
     for dataset, runs in datasets.items():
         best = context.by_headline(runs)[0]
-        if metric in runs[best]:
-            leads[dataset] = (context.model(best), runs[best][metric])
-        if metric in runs[best] and any(
-            finding.kind == "better" and finding.certainty != "open" and dataset in (finding.dataset, *finding.also)
-            for finding in context.findings
-        ):
+        if metric not in runs[best]:
+            continue
+        leads[dataset] = (context.model(best), runs[best][metric])
+        if any(dataset in (finding.dataset, *finding.also) for finding in shown):
             decided.append(dataset)
             most = runs[best][metric].mean
-            leading.append(
-                {context.model(name) for name, run in runs.items() if metric in run and run[metric].mean == most}
-            )
+            equal = (name for name, run in runs.items() if metric in run and run[metric].mean == most)
+            leading.append(set(map(context.model, equal)))
     share, asks = unit_of(metric) == "share", _FINDS.get(split_name(metric)[0], ("", "query"))[1]
     figures = [
         (dataset, model, of_100(values) if share else metric_figure(metric, values.mean).number)

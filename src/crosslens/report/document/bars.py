@@ -55,13 +55,10 @@ def stored_bars(context: ReportContext, stage: str) -> list[Part]:
     first = detailed_run(context, stage)
     opened = [with_files(part, context.files(first)) for part in of_runs.pop(first)]
     PageQueries.of_page(context).shown |= set(shown_queries(opened))
-    others = [
-        Folded(
-            f"The same for {context.short(name)}",
-            tuple(_closed(with_files(part, context.files(name))) for part in bars),
-        )
-        for name, bars in of_runs.items()
-    ]
+    others = []
+    for name, bars in of_runs.items():
+        closed = tuple(_closed(with_files(part, context.files(name))) for part in bars)
+        others.append(Folded(f"The same for {context.short(name)}", closed))
     if isinstance(opened[-1], Folded):
         return [*opened[:-1], replace(opened[-1], parts=(*opened[-1].parts, *others))]
     return [*opened, *others]

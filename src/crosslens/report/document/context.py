@@ -177,12 +177,9 @@ class ReportContext:
         """The columns of a run, or of all of them, that make groups, those that say most first."""
         names: dict[str, None] = {}
         runs = self.inputs.runs.values() if run is None else (run,)
-        for table in (grouping_columns(grouped, self.direction) for grouped in runs):
-            names |= dict.fromkeys(
-                name
-                for name in table.columns
-                if not name.endswith("_id") and name not in ("image", "text") and makes_groups(table[name])
-            )
+        for table in (grouping_columns(of_run, self.direction) for of_run in runs):
+            able = (name for name in table.columns if not name.endswith("_id") and name not in ("image", "text"))
+            names |= dict.fromkeys(name for name in able if makes_groups(table[name]))
         order = sorted(names, key=lambda name: _FIRST_COLUMNS.index(name) if name in _FIRST_COLUMNS else 99)
         return order[:_MOST_COLUMNS]
 
@@ -217,9 +214,8 @@ class ReportContext:
             metrics = [name for name in map(self.headline, runs.values()) if name is not None]
             if len(runs) > 1 and metrics:
                 # Under which protocol they are does not keep runs from being compared.
-                renamed = [
-                    replace(run, name=name, provenance={**run.provenance, "protocol": {}}) for name, run in runs.items()
-                ]
+                renamed = [replace(run, name=name, provenance={**run.provenance, "protocol": {}})
+                           for name, run in runs.items()]  # fmt: skip
                 try:
                     compared[dataset] = compare(*renamed, metrics=metrics[:1], all_pairs=True)
                 except CrosslensError as error:
@@ -230,12 +226,9 @@ class ReportContext:
     def leading(self) -> dict[str, tuple[list[str], MetricComparison]]:
         """By dataset, the best run and the next best, and how they compare."""
         best = {dataset: self.by_headline(runs)[:2] for dataset, runs in self.inputs.by_dataset().items()}
-        return {
-            dataset: (best[dataset], entry)
-            for dataset, comparison in self.comparisons.items()
-            for entry in comparison.results
-            if {entry.baseline, entry.other} == set(best[dataset])
-        }
+        compared = ((dataset, entry) for dataset, each in self.comparisons.items() for entry in each.results)
+        return {dataset: (best[dataset], entry) for dataset, entry in compared
+                if {entry.baseline, entry.other} == set(best[dataset])}  # fmt: skip
 
     def of_stages(self, stages: Iterable[str]) -> list[Finding]:
         """What stages of the audit found."""

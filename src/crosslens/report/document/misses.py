@@ -123,15 +123,10 @@ class RunMisses:
         kinds = {name: table[name].n_unique() for name in columns if table[name].dtype == pl.String}
         kinds = {name: number for name, number in kinds.items() if number <= _MOST_GROUPS}
         # A column whose groups are made of another's says less than that.
-        finest = [
-            name
-            for name in kinds
-            if not any(kinds[name] < kinds[other] == table.select(name, other).n_unique() for other in kinds)
-        ]
-        return {
-            name: {query: value for query, value in zip(ranking.query_ids, table[name], strict=True) if value}
-            for name in finest[:_MOST_COLUMNS]
-        }
+        finest = [name for name in kinds if not any(
+            kinds[name] < kinds[other] == table.select(name, other).n_unique() for other in kinds)]  # fmt: skip
+        valued = {name: zip(ranking.query_ids, table[name], strict=True) for name in finest[:_MOST_COLUMNS]}
+        return {name: {query: value for query, value in pairs if value} for name, pairs in valued.items()}
 
     def _by_group(self, right: str, retrieved: str) -> str:
         """Whether another picture that came first is of the group of the right one."""

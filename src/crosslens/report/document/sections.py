@@ -12,8 +12,6 @@ from dataclasses import replace
 from math import sqrt
 from statistics import NormalDist
 
-import numpy as np
-
 from crosslens import __version__
 from crosslens.audits import all_stages, stages_that_answer
 from crosslens.comparisons import query_bar, query_sets
@@ -49,7 +47,6 @@ from crosslens.report.document.answer import metric_words
 from crosslens.report.document.bars import detailed_run, has_bars, stored_bars
 from crosslens.report.document.context import ReportContext
 from crosslens.report.document.queries import PageQueries
-from crosslens.storage import Array
 from crosslens.values import DIRECTION_LABELS, MetricValues, Run, split_name
 
 _RECALLS = ("Hit", "Recall", "CappedRecall")
@@ -180,9 +177,7 @@ def _group_rows(context: ReportContext, names: Sequence[str], behind: list[Evide
     of each."""
     page = PageQueries.of_page(context)
     columns = {column: context.grouped(column) for column in context.columns()}
-    kept = {
-        column: grouped for column, grouped in columns.items() if any(len(groups) > 1 for groups in grouped.values())
-    }
+    kept = {column: grouped for column, grouped in columns.items() if any(len(some) > 1 for some in grouped.values())}
     number = max(1, sum(len({group for groups in grouped.values() for group in groups}) for grouped in kept.values()))
     wider = NormalDist().inv_cdf(1 - 0.025 / number) / NormalDist().inv_cdf(0.975)
     room = _MOST_ROWS
@@ -352,7 +347,8 @@ def numbers(context: ReportContext) -> Section:
         sentences = [(context.said(finding), finding.certainty, finding.reason) for finding in context.findings]
         parts.append(Folded(f"Everything that was found: {format_count(len(sentences), 'sentence')}",
                             (Table(("sentence", "how sure", "why"), sentences),)))  # fmt: skip
-    return Section("All numbers", (*parts, *_made(context, runs), _words()), target="numbers")
+    words = Folded("Words", (FactList(tuple(TERMS.items())),), "every term used here")
+    return Section("All numbers", (*parts, *_made(context, runs), words), target="numbers")
 
 
 def _summaries() -> Mapping[str, str]:
@@ -408,22 +404,15 @@ def _gallery(context: ReportContext, runs: Mapping[str, Run]) -> Iterator[Part]:
     ranks = {name: rank[best >= 0] for name, (best, rank) in firsts.items() if (best >= 0).any()}
     charts: list[Chart] = []
     # Of lists that were cut off nothing is known below their end.
-    ends = {
-        name: len(ranking.item_ids) if ranking.complete else min(ranking.known, default=0)
-        for name, ranking in rankings.items()
-    }
+    ends = {name: len(lists.item_ids) if lists.complete else min(lists.known, default=0)
+            for name, lists in rankings.items()}  # fmt: skip
     cutoffs = [k for k in _CUTOFFS if any(k <= end for end in ends.values())]
     if len(cutoffs) > 1:
-        lines = (
-            Series(
-                context.short(name),
-                tuple(
-                    Figure.percent(hit_rate(of_run, k) if k <= ends[name] or rankings[name].complete else None)
-                    for k in cutoffs
-                ),
-            )
-            for name, of_run in ranks.items()
-        )
+        lines = []
+        for name, of_run in ranks.items():
+            rates = ((of_run >= 1) & (of_run <= k) for k in cutoffs if k <= ends[name] or rankings[name].complete)
+            points = [*(Figure.percent(float(rate.mean())) for rate in rates), *[Figure.percent(None)] * len(cutoffs)]
+            lines.append(Series(context.short(name), tuple(points[: len(cutoffs)])))
         charts.append(Lines(
             title=f"Hit@k, {context.direction}", across=tuple(map(float, cutoffs)), series=tuple(lines), axis="k",
             logarithmic=True, limits=(0, 1),
@@ -448,19 +437,11 @@ def _gallery(context: ReportContext, runs: Mapping[str, Run]) -> Iterator[Part]:
         yield Folded(title, (Row(tuple(charts)), Text.of(explanation, note=True)), summary)
 
 
-def hit_rate(ranks: Sequence[int] | Array, k: int) -> float:
-    """The share of ranks from 1 to k; a rank of −1 (not listed) is none."""
-    listed = np.asarray(ranks)
-    return float(((listed >= 1) & (listed <= k)).mean())
-
-
 def _made(context: ReportContext, runs: Mapping[str, Run]) -> Iterator[Part]:
     """What every run was made from, and the commands that repeat it."""
     facts = {name: run_facts(run) for name, run in runs.items()}
     labels_of = dict.fromkeys(label for of_run in facts.values() for label in of_run)
-    rows: list[tuple[Cell, ...]] = [
-        (label, *(of_run.get(label, "–") for of_run in facts.values())) for label in labels_of
-    ]
+    rows = [(label, *(of_run.get(label, "–") for of_run in facts.values())) for label in labels_of]
     inputs = context.inputs
     commands = dict.fromkeys([
         *(f"crosslens run {folder}/recipe.toml" for name, folder in inputs.sources.items() if inputs.runs[name].recipe),
@@ -470,16 +451,9 @@ def _made(context: ReportContext, runs: Mapping[str, Run]) -> Iterator[Part]:
     left_out = [f"{stage} {reason}." for stage, reason in inputs.skipped.items()]
     recipes = [Folded(f"Recipe of {name}", (Code(run.recipe),)) for name, run in runs.items() if run.recipe]
     noted = [f"{name}: {note}" for name, run in runs.items() for note in run.provenance.get("notes", ())]
-    yield Folded(
-        "How this was made, and how to repeat it",
-        (
-            Table(("", *runs), rows),
-            *([Text.of("The same seed gives the same numbers.", *left_out, *noted)] if listed or left_out else []),
-            *([Code(listed)] if listed else []),
-            *recipes,
-        ),
-        f"crosslens {__version__}",
-    )
+    said = [Text.of("The same seed gives the same numbers.", *left_out, *noted)] if listed or left_out else []
+    parts = (Table(("", *runs), rows), *said, *([Code(listed)] if listed else []), *recipes)
+    yield Folded("How this was made, and how to repeat it", parts, f"crosslens {__version__}")
 
 
 TERMS: Mapping[str, str] = {
@@ -493,7 +467,3 @@ TERMS: Mapping[str, str] = {
     "open": "worth a look; no test decides it, or nobody has looked",
     "near-twin": "a picture that differs from another in one thing, which the captions say",
 }
-
-
-def _words() -> Folded:
-    return Folded("Words", (FactList(tuple(TERMS.items())),), "every term used here")
