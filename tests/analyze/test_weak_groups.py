@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from crosslens.analyze import Subject, group_columns, look_at_groups, look_at_object_sizes, makes_groups
+from crosslens.analyze import QueryGroup, Subject, group_columns, look_at_groups, look_at_object_sizes, makes_groups
 from crosslens.analyze.weak_groups import plant_small_objects, plant_weak_group
 from crosslens.values import Dataset
 
@@ -118,6 +118,23 @@ def test_the_figure_is_not_that_of_the_raw_extreme() -> None:
     assert len(seen) > 40
     assert abs(points.mean() - 0.25) < 0.05
     assert covered.mean() > 0.9
+
+
+@pytest.mark.parametrize(
+    ("column", "name", "words"),
+    [
+        ("style", "sparse", "style “sparse”"),
+        ("ship_type", "two masts", "ship type “two masts”"),
+        ("things", "1", "queries where “things” is 1"),
+        ("tone", "-0.5", "queries where “tone” is -0.5"),
+        ("year_taken", "[1990, 2001)", "queries where “year taken” is from 1990 to below 2001"),
+        ("area", "[0.25, 0.5]", "queries where “area” is from 0.25 to 0.5"),
+        ("caption_length", "[3, 7)", "captions of 3 to 6 words"),
+        ("caption_length", "4", "captions of 4 words"),
+    ],
+)
+def test_a_group_is_called_by_words(column: str, name: str, words: str) -> None:
+    assert QueryGroup(column, name, "t2i", False, np.zeros(0, np.int64)).where == words
 
 
 def test_what_two_columns_say_of_the_same_queries_is_said_once() -> None:

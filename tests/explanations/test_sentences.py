@@ -136,6 +136,16 @@ def test_a_success_says_by_how_much_first() -> None:
     assert second == "The query asks for a dog, but the next picture has none."
 
 
+def test_what_is_in_both_pictures_is_not_said_to_be_missing_from_one() -> None:
+    """A lamp is in both, and only not where the query puts it."""
+    lamp, door = ObjectPhrase("lamp"), ObjectPhrase("door")
+    placed = {"misplaced": (("lamp", "left", "door"),), "shared": (lamp, door), "margin": None}
+    assert texts(succeeded=True, rank=1, **placed) == [
+        "The right picture comes first of 120 pictures; both pictures have a lamp and a door.",
+        "The query asks for a lamp to the left of a door, but in the next picture no lamp is to the left of a door.",
+    ]
+
+
 def test_a_success_without_anything_beside_it() -> None:
     assert texts(succeeded=True, rank=1, margin=None, compared=False) == [
         "The right picture comes first of 120 pictures.",

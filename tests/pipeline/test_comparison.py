@@ -136,7 +136,7 @@ def test_five_images_cannot_decide() -> None:
     result = compare(tiny("bad", 0.0), tiny("good", 1.0), metrics="t2i/Hit@1")
     assert result["t2i/Hit@1"].smallest_p == 2 / 32
     text = str(result).replace("\n", " ")
-    assert "Whether bad or good is better cannot be decided with 5 images." in text
+    assert "Whether bad or good is better cannot be decided with 5 images: the difference (good − bad) is" in text
     assert "No difference can be seen in 5 images." in text
     assert "Cannot be decided with 5 images, as no corrected p is below 0.062: t2i/Hit@1." in text
     assert "is better than" not in text

@@ -197,9 +197,24 @@ def verdict(**values: Any) -> str:
         ),
         (
             {"difference": 0.004, "low": -0.011, "high": 0.021, "adjusted_p": 0.6},
-            "Whether old or new is better cannot be decided with 1,000 images.",
+            "Whether old or new is better cannot be decided with 1,000 images: the difference (new − old) is between "
+            "-1 and +2 points.",
         ),
-        ({"adjusted_p": 0.051}, "Whether old or new is better cannot be decided with 1,000 images."),
+        (
+            {"adjusted_p": 0.051},
+            "Whether old or new is better cannot be decided with 1,000 images: the difference (new − old) is between "
+            "+3 and +11 points.",
+        ),
+        (
+            {"low": -0.002, "high": 0.111, "adjusted_p": 0.06},
+            "Whether old or new is better cannot be decided with 1,000 images: the difference (new − old) is between "
+            "-0.2 and +11.1 points.",
+        ),
+        (
+            {"metric": "t2i/MedR", "higher_is_better": False, "low": -3.0, "high": 1.0, "adjusted_p": 0.4},
+            "Whether old or new is better cannot be decided with 1,000 images: the difference (new − old) is between "
+            "-3 and +1 of t2i/MedR.",
+        ),
         ({"difference": 0.0, "low": 0.0, "high": 0.0, "adjusted_p": 1.0}, "old and new give the same lists."),
     ],
 )

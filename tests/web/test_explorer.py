@@ -303,6 +303,22 @@ def test_pages_mark_likely_positives_without_a_script(runs_folder: Path, tmp_pat
     assert "likely-note" not in unmarked
 
 
+@pytest.mark.usefixtures("without_control")
+def test_what_a_caption_denies_is_not_marked_as_likely(tmp_path: Path) -> None:
+    """Eight laptops are not nine, however alike the captions are."""
+    captions = {f"img{n}": [f"a dog and {n} cats", f"picture number {n}"] for n in range(IMAGES)}
+    captions["img8"] = captions["img9"] = ["nine black laptops", "nine new black laptops"]
+    captions["img7"] = ["eight black laptops", "eight new black laptops"]
+    dataset = cl.Dataset.of(captions, name="toys")
+    dataset.save(tmp_path / "runs" / "toys")
+    write_run(tmp_path / "runs", dataset, "model a", 1)
+    client = explorer_of(tmp_path / "runs", tmp_path / "cache")
+    likely = client.get(f"/api/runs/{RUN}/likely-positives", params={"id": "img8#0", "k": IMAGES}).json()
+    assert [entry["item"] for entry in likely["items"]] == ["img9"]
+    whole = find_missing_positives(dataset, "cider", quantile=0.75)
+    assert whole.denied > 0, "they are alike enough otherwise"
+
+
 def test_a_dataset_that_cannot_be_prepared_leaves_the_page_without_marks(tmp_path: Path) -> None:
     plain = cl.Dataset.of({f"img{n}": [f"picture {n}"] for n in range(6)}, name="toys")
     plain.save(tmp_path / "runs" / "toys")

@@ -114,13 +114,16 @@ class QueryGroup(NamedTuple):
 
     @property
     def where(self) -> str:
-        pattern = r"\[([\d.]+), ([\d.]+)([\])])|(\d+)"
-        bounds = re.fullmatch(pattern, self.name) if self.column == CAPTION_LENGTH else None
+        """The group as every sentence calls it: ``style “sparse”``, ``queries where “things” is 2``."""
+        column = self.column.replace("_", " ")
+        bounds = re.fullmatch(r"\[([\d.e+-]+), ([\d.e+-]+)([\])])|(-?[\d.]+)", self.name)
         if bounds is None:
-            column = self.column.replace("_", " ")
-            return f"{column} {self.name}" if self.name[:1].isdigit() else f"{column} “{self.name}”"
+            return f"{column} “{self.name}”"
+        if self.column != CAPTION_LENGTH:  # a number says nothing beside the bare name of its column
+            ends = f"from {bounds[1]} to {'below ' * (bounds[3] == ')')}{bounds[2]}"
+            return f"queries where “{column}” is {bounds[4] or ends}"
         if bounds[4]:
-            return f"captions of {format_count(int(bounds[4]), 'word')}"
+            return f"captions of {format_count(int(float(bounds[4])), 'word')}"
         low = math.ceil(float(bounds[1]))
         high = math.floor(float(bounds[2])) if bounds[3] == "]" else math.ceil(float(bounds[2])) - 1
         return f"captions of {low} words" if low == high else f"captions of {low} to {high} words"

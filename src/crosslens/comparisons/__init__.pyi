@@ -20,6 +20,7 @@ from crosslens.comparisons.paired_queries import (
     group_words as group_words,
     grouping_columns as grouping_columns,
     pair_queries as pair_queries,
+    query_sets as query_sets,
 )
 from crosslens.comparisons.results import (
     CaptionSets as CaptionSets,
@@ -31,6 +32,8 @@ from crosslens.comparisons.results import (
     difference_figure as difference_figure,
     disagreements as disagreements,
     letter_sentence as letter_sentence,
+    query_bar as query_bar,
     run_letters as run_letters,
     significance_sentences as significance_sentences,
+    undecided as undecided,
 )

@@ -151,23 +151,11 @@ def pair_queries(
     if facts.pooled or direction not in ("t2i", "i2t", "t2t"):
         return PairedQueries(metric, (first.name, second.name))
     values, _order = aligned(metric, first, second)
-    hits = _hits(first[metric].values, values)
-    if not hits:  # the metric does not say it: Hit@1 of the same queries does
-        hit = f"{direction}/Hit@1"
-        if hit in first.values and hit in second.values and first[hit].query_ids == first[metric].query_ids:
-            hits = _hits(first[hit].values, aligned(hit, first, second)[0])
     groups = _groups(first, metric, values, level, correction, min(permutations, _PERMUTATIONS), seed)
-    result = PairedQueries(metric, (first.name, second.name), groups=groups)
-    if not hits:
+    result = PairedQueries(metric, (first.name, second.name), query_sets(first, second, metric), groups)
+    if not result.sets:
         return result
-    sides = [_Side(run, direction) for run in (first, second)]
-    ids = first[metric].query_ids
-    ranks = [side.ranks_of(ids) for side in sides]
-    change = np.abs(np.log(ranks[0]) - np.log(ranks[1]))
-    sets = {}
-    for name, (before, after) in zip(SETS, ((1, 0), (0, 1), (1, 1), (0, 0)), strict=True):
-        rows = np.flatnonzero((hits[0] == before) & (hits[1] == after))
-        sets[name] = tuple(ids[row] for row in rows[np.argsort(-change[rows], kind="stable")])
+    sides, sets = [_Side(run, direction) for run in (first, second)], result.sets
     examples = {
         name: tuple(
             QueryCard(query, sides[0].text(query) or "", _cards(query, sides, result.runs))
@@ -175,10 +163,28 @@ def pair_queries(
         )
         for name in SETS
     }
-    result = replace(result, sets=sets, examples=examples)
+    result = replace(result, examples=examples)
     files, problem = _pictures(first, result.images)
     examples = {name: tuple(_with_ids(card, files) for card in queries) for name, queries in result.examples.items()}
     return replace(result, examples=examples, pictures=files, problem=problem)
+
+
+def query_sets(first: Run, second: Run, metric: str) -> dict[str, tuple[str, ...]]:
+    """The queries that only the first run finds, only the second, both or neither: largest changes of rank first."""
+    direction, ids = split_name(metric)[0], first[metric].query_ids
+    hits, hit = _hits(first[metric].values, aligned(metric, first, second)[0]), f"{direction}/Hit@1"
+    # Where the metric does not say what is found, Hit@1 of the same queries does.
+    if not hits and hit in first.values and hit in second.values and first[hit].query_ids == ids:
+        hits = _hits(first[hit].values, aligned(hit, first, second)[0])
+    if not hits:
+        return {}
+    ranks = [side.ranks_of(ids) for side in (_Side(first, direction), _Side(second, direction))]
+    change = np.abs(np.log(ranks[0]) - np.log(ranks[1]))
+    sets = {}
+    for name, (before, after) in zip(SETS, ((1, 0), (0, 1), (1, 1), (0, 0)), strict=True):
+        rows = np.flatnonzero((hits[0] == before) & (hits[1] == after))
+        sets[name] = tuple(ids[row] for row in rows[np.argsort(-change[rows], kind="stable")])
+    return sets
 
 
 def _hits(first: FloatArray, second: FloatArray) -> tuple[BoolArray, BoolArray] | tuple[()]:

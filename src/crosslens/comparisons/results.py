@@ -141,8 +141,19 @@ def _verdict(result: MetricComparison, level: float, runs: Mapping[str, Run]) ->
         return f"{sentence} ({amount.write(low)} to {amount.write(high)} are possible)." if low > 0 else f"{sentence}."
     if share and result.low > -STATED_SIZE and result.high < STATED_SIZE:
         return f"{names} do not differ by more than {100 * STATED_SIZE:g} points of {result.metric}."
+    return undecided(result)
+
+
+def undecided(result: MetricComparison) -> str:
+    """That a metric does not tell which of two runs is better, and between what their difference is."""
+    ends, unit = difference_figure(result), f"of {result.metric}"
+    if ends.scale == 100:  # whole points, where an end is not rounded to none at all
+        coarse = min(abs(ends.low), abs(ends.high)) >= 0.005 and ends.high - ends.low > 0.02
+        ends, unit = replace(ends, digits=0 if coarse else 1), "points"
+    between = f"{ends.write(ends.low)} and {ends.write(ends.high)} {unit}"
+    between = f": the difference ({result.other} − {result.baseline}) is between {between}" if ends.bounded else ""
     images = format_count(result.images, "image")
-    return f"Whether {result.baseline} or {result.other} is better cannot be decided with {images}."
+    return f"Whether {result.baseline} or {result.other} is better cannot be decided with {images}{between}."
 
 
 def _facts(result: MetricComparison, comparison: Comparison) -> str:
@@ -153,6 +164,18 @@ def _facts(result: MetricComparison, comparison: Comparison) -> str:
     low, high = difference_figure(result).number, difference_figure(result).interval
     means = " → ".join(figure.number for figure in figures)
     return f"{result.metric}, {result.baseline} → {result.other}: {means}, {low}{points} {high}, p {p}."
+
+
+def query_bar(
+    names: tuple[str, str], sets: Mapping[str, Sequence[str]], addresses: tuple[str, ...], *, second_is_ahead: bool
+) -> PairedBars:
+    """How many queries only either of two runs finds, both or neither; addresses lead to these."""
+    tones: tuple[Tone, Tone] = ("bad", "good") if second_is_ahead else ("good", "bad")
+    only = [(f"only {_brief(name)} finds", tone) for name, tone in zip(names, tones, strict=True)]
+    counts = tuple(map(len, sets.values()))
+    bar = PairedBar(format_count(sum(counts), "query"), counts, addresses=addresses)
+    levels = (*only, ("both find", ""), ("neither finds", "unsure"))
+    return PairedBars(title="The same queries, one by one", levels=levels, rows=(bar,), noun="queries")
 
 
 def detectable_words(metric: str, smallest: float, images: int) -> str:
@@ -399,13 +422,8 @@ class Comparison(SignificanceResults[MetricComparison]):
         primary = next((result.metric for result in self.results if result.primary), None)
         if primary is None or self.all_pairs:
             return {}
-        return {
-            other.name: pair_queries(
-                self.compared[0], other, primary, level=self.level, correction=self.correction,
-                permutations=self.permutations, seed=self.seed,
-            )
-            for other in self.compared[1:]
-        }  # fmt: skip
+        options = {name: getattr(self, name) for name in ("level", "correction", "permutations", "seed")}
+        return {other.name: pair_queries(self.compared[0], other, primary, **options) for other in self.compared[1:]}
 
     @property
     def _by_name(self) -> Mapping[str, Run]:
@@ -413,9 +431,8 @@ class Comparison(SignificanceResults[MetricComparison]):
 
     @property
     def title(self) -> str:
-        return (
-            "Runs compared" if len(self.others) > 1 or self.all_pairs else f"{self.others[0]} against {self.baseline}"
-        )
+        one = len(self.others) == 1 and not self.all_pairs
+        return f"{self.others[0]} against {self.baseline}" if one else "Runs compared"
 
     def sections(self, address: Callable[[str, str], str] | None = None) -> Iterator[Section]:
         """Each run against the first: the verdict, the queries behind it, differences by group, all metrics.
@@ -478,17 +495,9 @@ class Comparison(SignificanceResults[MetricComparison]):
             parts.insert(0, strip)
         if paired is not None and paired.sets:
             ahead = (result.difference >= 0) == result.higher_is_better
-            levels: tuple[tuple[str, Tone], ...] = (
-                (f"only {_brief(names[0])} finds", "bad" if ahead else "good"),
-                (f"only {_brief(names[1])} finds", "good" if ahead else "bad"),
-                ("both find", ""),
-                ("neither finds", "unsure"),
-            )
             to = (f"#{name}-{result.other}" if address is None else address(result.other, name) for name in SETS)
-            counts = tuple(map(len, paired.sets.values()))
             addresses = () if self.changes is not None and address is None else tuple(to)
-            bar = PairedBar(format_count(sum(counts), "query"), counts, addresses=addresses)
-            parts.append(PairedBars(title="The same queries, one by one", levels=levels, rows=(bar,), noun="queries"))
+            parts.append(query_bar(names, paired.sets, addresses, second_is_ahead=ahead))
         yield Section(_verdict(result, self.level, self._by_name), tuple(parts))
 
     def _table(self, results: Sequence[MetricComparison], notes: tuple[str, ...]) -> Table:
@@ -576,9 +585,8 @@ def _group_sections(paired: PairedQueries, level: float) -> Iterator[Section]:
     if not paired.groups:
         return
     metric, upward = paired.metric, facts_of(paired.metric).higher_is_better
-    settled = sorted(
-        (group for group in paired.groups if group.differs(level)), key=lambda group: -abs(group.difference)
-    )
+    settled = [group for group in paired.groups if group.differs(level)]
+    settled.sort(key=lambda group: -abs(group.difference))
     claims = []
     for run, ahead in zip(paired.runs, (not upward, upward), strict=True):
         names = [group.where for group in settled if (group.difference > 0) == ahead]
@@ -602,9 +610,9 @@ def _group_sections(paired: PairedQueries, level: float) -> Iterator[Section]:
         shortest = lengths.index(min(lengths))
         lengths[shortest] += len(rows) + 3
         title = f"by {column.replace('_', ' ')}"
-        columns[shortest].append(
-            Intervals(title=title, rows=tuple(rows), heading=column, axis=axis, limits=(-largest, largest), mark=0.0)
-        )
+        columns[shortest].append(Intervals(
+            title=title, rows=tuple(rows), heading=column, axis=axis, limits=(-largest, largest), mark=0.0
+        ))  # fmt: skip
     middle = sorted(paired.groups, key=lambda group: group.detectable)[len(paired.groups) // 2]
     tests = format_count(len(paired.groups), "group")
     notes = (
@@ -612,22 +620,15 @@ def _group_sections(paired: PairedQueries, level: float) -> Iterator[Section]:
         detectable_words(metric, middle.detectable, middle.images).replace("Differences", "In a group, differences"),
     )
     title = f"{'; '.join(claims)}." if claims else "No group differs by more than chance explains."
-    yield Section(
-        title,
-        (Beside(tuple(tuple(column) for column in columns if column), even=True), Text.of(*notes, note=True)),
-        target="groups",
-    )
+    beside = Beside(tuple(tuple(column) for column in columns if column), even=True)
+    yield Section(title, (beside, Text.of(*notes, note=True)), target="groups")
 
 
 def _query_sections(paired: PairedQueries, address: Callable[[str, str], str] | None) -> Iterator[Section]:
     """The queries of each set: those that one run finds alone with pictures, of the others ids."""
     first, second = paired.runs
-    words = (
-        f"Only {first} finds: what you would lose with {second}",
-        f"Only {second} finds: what you would gain",
-        "Both find",
-        "Neither finds",
-    )
+    only = f"Only {first} finds: what you would lose with {second}", f"Only {second} finds: what you would gain"
+    words = (*only, "Both find", "Neither finds")
     folds = []
     for (name, queries), title in zip(paired.sets.items(), words, strict=False):
         if not queries:

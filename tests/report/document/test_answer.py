@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -10,7 +11,7 @@ import pytest
 
 import crosslens as cl
 from crosslens.audits import StageResult
-from crosslens.core import Effect, Figure, Finding, Interval, Intervals, Section, Table, Text
+from crosslens.core import Effect, Figure, Finding, Interval, Intervals, PairedBars, Section, Table, Text
 from crosslens.report import ReportInputs
 from crosslens.report.document.answer import headline, questions, strip
 from crosslens.report.document.context import ReportContext
@@ -216,6 +217,9 @@ def test_several_models_on_several_datasets() -> None:
     chart = strip(own)
     assert chart is not None
     assert [(row.name, row.about) for row in chart.rows] == [("a", "x"), ("b", "x"), ("a", "y"), ("b", "y")]
+    section = better(own)
+    assert section is not None
+    assert [type(part) for part in section.parts] == [Table], "a bar is of one dataset"
 
 
 def test_what_is_open_is_between_the_two_that_lead() -> None:
@@ -233,9 +237,31 @@ def test_what_is_open_is_between_the_two_that_lead() -> None:
     )
     section = better(own)
     assert section is not None
-    (table,) = section.parts
+    bars, table = section.parts
+    assert isinstance(bars, PairedBars)
+    assert [name for name, _ in bars.levels][:2] == ["only a finds", "only b finds"], "not the third"
     assert isinstance(table, Table)
     assert table.header[:2] == ("A", "B"), "one dataset, which the heading names"
+
+
+def test_an_undecided_difference_is_said_with_its_interval_and_its_queries() -> None:
+    """Of 40 captions 28 are found by both models, 2 by the first alone, 1 by the second and 9 by neither."""
+    hits = [(row < 30, row < 28 or row == 30) for row in range(40)]
+    runs = [planted(name, [of_query[column] for of_query in hits]) for column, name in enumerate("ab")]
+    own = context(*runs, results=[LOOKED])
+    text, certainty, _ = lines(own)["Which is better?"]
+    assert certainty == "open"
+    assert re.fullmatch(
+        r"Open\. Whether \w or \w is better cannot be decided with 40 images: the difference \(\w − \w\) is between "
+        r"-\d+ and \+\d+ points\.", text
+    ), text  # fmt: skip
+    section = better(own)
+    assert section is not None
+    assert section.title == "Only a finds 2 of 40 queries, only b 1", "the answer is not said again"
+    bars = section.parts[0]
+    assert isinstance(bars, PairedBars)
+    assert [row.counts for row in bars.rows] == [(2, 1, 28, 9)]
+    assert bars.rows[0].addresses == (), "without the dataset no query can be listed"
 
 
 def test_a_model_with_the_same_name_on_two_datasets_is_one_model() -> None:
@@ -327,7 +353,7 @@ def test_what_a_title_claims_is_not_said_again_below_it() -> None:
 
 
 def test_costs_of_changes_are_told_from_none() -> None:
-    points = Figure(None, scale=100, digits=1, signed=True)
+    points = Figure(None, scale=100, digits=1)
     rows = (
         Interval(replace(points, value=0.08, low=0.05, high=0.11), "char swap"),
         Interval(replace(points, value=-0.01, low=-0.03, high=0.01), "shuffle all words"),

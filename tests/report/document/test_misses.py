@@ -22,6 +22,7 @@ from crosslens.core import (
     Finding,
     Folded,
     MissingExtraError,
+    PairedBars,
     QueryCard,
     QueryCards,
     Section,
@@ -33,6 +34,7 @@ from crosslens.report.document.bars import failure_picture
 from crosslens.report.document.context import ReportContext
 from crosslens.report.document.misses import reason_of
 from crosslens.report.document.queries import PageQueries, counted_evidence, evidence_address, example, misses
+from crosslens.report.document.sections import better
 
 SIDES = {"left": "right", "right": "left"}
 ANIMALS = ("dog", "cat", "horse", "cow", "sheep", "goat")
@@ -270,11 +272,77 @@ def test_of_several_runs_all_misses_are_listed() -> None:
     few = {query: PLANTED[query] for query in list(PLANTED)[3:4]}
     context = ReportContext(inputs_of(first=run_with(few, "first"), second=run_with(PLANTED, "second")))
     section = misses(context)
-    assert PageQueries.of_page(context).run.name == "second", "where near-twins come first"
     assert section is not None
     assert [(part.target, len(part.entries)) for part in _lists(section)] == [
         ("misses-of-first", 1), ("misses-of-second", 7)
     ]  # fmt: skip
+
+
+def test_of_several_models_the_misses_are_those_of_the_one_to_use() -> None:
+    """A finding of the weaker model, and more of its near-twins, do not put its misses on top."""
+    few = {query: PLANTED[query] for query in list(PLANTED)[3:4]}
+    of_weak = finding("twins", "Position is not read.", ["o0#0"], "weak")
+    stored = StageResult("explain", {}, "", "weak", "sides", sections=())
+    context = ReportContext(inputs_of(
+        stored, findings=(of_weak,), weak=run_with(PLANTED, "weak"), strong=run_with(few, "strong")
+    ))  # fmt: skip
+    page, section = PageQueries.of_page(context), misses(context)
+    assert page.run.name == "strong"
+    (text,) = (part for part in (section.parts if section else ()) if isinstance(part, Text))
+    assert text.sentences[0].startswith("1 of 36 captions (strong)")
+    faultless = ReportContext(inputs_of(weak=run_with(PLANTED, "weak"), strong=run_with({}, "strong")))
+    assert PageQueries.of_page(faultless).run.name == "weak", "the best misses nothing"
+
+
+def test_in_a_grid_the_misses_are_those_of_the_model_that_leads_most() -> None:
+    few = {query: PLANTED[query] for query in list(PLANTED)[3:4]}
+    named = {name: replace(DATASET, name=name) for name in ("x", "y", "z")}
+    runs = {}
+    for dataset, planted in (("x", (few, PLANTED)), ("y", (PLANTED, few)), ("z", (PLANTED, few))):
+        for model, of_model in zip("ab", planted, strict=True):
+            run = run_with(of_model, f"{model}-{dataset}")
+            about = {**run.provenance["dataset"], "name": dataset}
+            runs[run.name] = replace(run, provenance={**run.provenance, "dataset": about})
+    of_weakest = finding("group", "Pets are hard.", ["o0#0"], "a-y")
+    context = ReportContext(ReportInputs("t", runs, findings=(of_weakest,), datasets=named))
+    assert context.shape == "grid"
+    assert PageQueries.of_page(context).run.name == "b-y", "b leads on two of three"
+    bars = PairedBars(title="What it confuses", levels=(("a", ""),), rows=())
+    stored = [
+        StageResult("explain", {}, "", name, sections=(Section("", (Folded("Asked for “x”", (bars,)),)),))
+        for name in ("a-y", "b-y")
+    ]
+    section = failure_picture(ReportContext(ReportInputs("t", runs, tuple(stored), datasets=named)))
+    assert section is not None
+    assert section.title == "b on y: asked for “x”", "it is said whose confusions these are"
+
+
+def test_what_came_first_is_claimed_where_most_misses_share_it() -> None:
+    section = misses(ReportContext(inputs_of()))
+    assert section is not None
+    assert section.title == "Look at the misses yourself", "3 of 7 are not most"
+    (bars,) = parts_of(section, PairedBars)
+    assert isinstance(bars, PairedBars)
+    (row,) = bars.rows
+    assert row.name == "7 missed queries"
+    assert dict(zip((name for name, _ in bars.levels), row.counts, strict=True)) == {
+        "its near-twin": 3, "a variant of it": 2, "the same place": 1, "another place": 1,
+    }  # fmt: skip
+    twins = {f"o{animal}#{caption}": (f"t{animal}", 0.5) for animal in range(6) for caption in range(3)}
+    planted = {**twins, "t0#0": ("v0", 0.5), "t1#0": ("v1", 0.5)}
+    section = misses(ReportContext(inputs_of(model=run_with(planted))))
+    assert section is not None
+    assert section.title == "In 90 % of the misses, the right picture's near-twin came first"
+    (bars,) = parts_of(section, PairedBars)
+    assert isinstance(bars, PairedBars)
+    figure = bars.rows[0].figure
+    assert figure is not None
+    assert 0.5 < figure.low < figure.value == 0.9 < figure.high
+    two = misses(ReportContext(inputs_of(
+        first=run_with(planted, "first"), second=run_with({**planted, **PLANTED}, "second")
+    )))  # fmt: skip
+    assert two is not None
+    assert two.title == "In 90 % of the misses of first, the right picture's near-twin came first"
 
 
 def test_other_runs_have_cards_of_what_is_not_above() -> None:
@@ -283,10 +351,11 @@ def test_other_runs_have_cards_of_what_is_not_above() -> None:
     section = misses(context)
     assert section is not None
     (folded,) = (part for part in section.parts if isinstance(part, Folded))
-    assert folded.title == "The surest mistakes of first that are not above"
+    assert folded.title == "The surest mistakes of second that are not above"
     (cards,) = folded.parts
     assert isinstance(cards, QueryCards)
-    assert [(card.query, [own.image for own in card.pictures]) for card in cards.cards] == [("o5#2", ["o0", "o5"])]
+    assert {card.query for card in cards.cards} == set(PLANTED) - set(planted)
+    assert [own.image for own in cards.cards[0].pictures] == ["o1", "t1"]
 
 
 def test_pages_have_every_part_as_text_too() -> None:
@@ -322,3 +391,28 @@ def test_what_two_pictures_differ_in_is_a_sentence_of_its_own(difference: str, s
     words = SimpleNamespace(text="", claims=())
     ranking = SimpleNamespace(text=f"The right picture comes second of 9 pictures; {difference}")
     assert reason_of(SimpleNamespace(sentences=(words, ranking))) == (said, "")  # type: ignore[arg-type]
+
+
+def test_the_bar_of_two_models_opens_its_queries() -> None:
+    """The first finds three captions that the second misses, and misses one that the second finds."""
+    order = list(PLANTED)
+    first, second = ({query: PLANTED[query] for query in queries} for queries in (order[:2], order[1:5]))
+    context = ReportContext(inputs_of(first=run_with(first, "first"), second=run_with(second, "second")))
+    section = better(context)
+    assert section is not None
+    assert section.title == "Only first finds 3 of 36 queries, only second 1"
+    (bars,) = parts_of(section, PairedBars)
+    assert isinstance(bars, PairedBars)
+    assert [(row.name, row.counts) for row in bars.rows] == [("36 queries", (3, 1, 31, 1))]
+    (fold,) = parts_of(section, Folded)
+    assert isinstance(fold, Folded)
+    lists = [part for part in fold.parts if isinstance(part, EvidenceList)]
+    assert [f"#{listed.target}" for listed in lists] == list(bars.rows[0].addresses)
+    assert [sorted(query for query, _ in listed.entries) for listed in lists[:2] + lists[3:]] == [
+        sorted(order[2:5]), order[:1], order[1:2],
+    ]  # fmt: skip
+    assert [len(listed.entries) for listed in lists] == [3, 1, 31, 1]
+    assert [listed.title for listed in lists] == [
+        "Only first finds: 3 queries", "Only second finds: 1 query", "Both find: 31 queries", "Neither finds: 1 query",
+    ]  # fmt: skip
+    assert dict(lists[1].entries)[order[0]].startswith("“a dog left of a cat” t0"), "what the first put first"

@@ -109,7 +109,7 @@ def drop_strip(study: StudyTables) -> Section:
     metric = metric if metric in study.drops["metric"].to_list() else study.headline
     rows = tuple(
         Interval(
-            metric_figure(metric, None, signed=True).of_row(row, "drop"),
+            metric_figure(metric, None).of_row(row, "drop"),
             phrase_of(row["perturbation"]),
             tone="bad" if row["low"] > 0 else "good" if row["high"] < 0 else "unsure",
             address=f"#{_target('lost', row['perturbation'])}" if row["drop"] > 0 and metric.endswith("/Hit@1") else "",

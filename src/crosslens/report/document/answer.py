@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from math import isfinite
 
 from crosslens.audits import stages_that_answer
-from crosslens.comparisons import same_lists
+from crosslens.comparisons import same_lists, undecided
 from crosslens.core import (
     FINDING_KINDS,
     STATED_SIZE,
@@ -102,19 +103,17 @@ def _galleries(context: ReportContext, metric: str) -> str:
     shared = context.shared
     if not shared:
         others = [f"{of_100(runs[name][metric])} of {context.short(name)}" for name in names[1:]]
-        if split_name(metric)[1] != "Hit@1":
-            return f"{model} {_finds(metric, runs[names[0]][metric])} on {context.short(names[0])}."
-        said = _finds(metric, runs[names[0]][metric])
-        return f"{model} {said} of {context.short(names[0])}, {join_words(others)}."
+        where = f"of {context.short(names[0])}, {join_words(others)}"
+        where = where if split_name(metric)[1] == "Hit@1" else f"on {context.short(names[0])}"
+        return f"{model} {_finds(metric, runs[names[0]][metric])} {where}."
     start = f"{model} {_finds(metric, shared[names[0]])}"
     losses = {name: gallery_change(context, name) for name in names[1:]}
     lost = [name for name in losses if losses[name].high < 0]
     if not lost:
-        largest = names[-1]
-        same = all(losses[name].low > -STATED_SIZE for name in losses)
-        if same:
-            return f"{start}, and as many among {context.gallery(largest):,} pictures."
-        return f"{start}. Among {context.gallery(largest):,} pictures it is {of_100(shared[largest])}."
+        among = f"among {context.gallery(names[-1]):,} pictures"
+        if all(loss.low > -STATED_SIZE for loss in losses.values()):
+            return f"{start}, and as many {among}."
+        return f"{start}. A{among[1:]} it is {of_100(shared[names[-1]])}."
     worst = min(lost, key=lambda name: losses[name].difference)
     before = names[names.index(worst) - 1]
     after = of_100(shared[worst])
@@ -145,54 +144,44 @@ def twins_added(context: ReportContext, before: str, after: str) -> bool:
 
 
 def _models(context: ReportContext, metric: str) -> str:
-    return _leader(context, next(iter(context.inputs.by_dataset())), metric) + "."
-
-
-def _leader(context: ReportContext, dataset: str, metric: str) -> str:
     """The best model on a dataset, with those that give the same lists, and whether it is better than the next."""
-    runs = context.inputs.by_dataset()[dataset]
+    ((dataset, runs),) = context.inputs.by_dataset().items()
     best, *others = context.by_headline(runs)
     equal = [name for name in others if metric in runs[name] and same_lists(metric, runs[best], runs[name])]
     like = f", like {join_words(list(map(context.model, equal)))}," if equal else ""
     start = f"{context.model(best)}{like} {_finds(metric, runs[best][metric])}"
     second = next((name for name in others if name not in equal), "")
     if not second or metric not in runs[second]:
-        return start
-    findings = [
-        finding for finding in context.findings if finding.stage == "comparison" and finding.dataset in (dataset, "")
-    ]
+        return f"{start}."
+    findings = [finding for finding in context.of_stages(("comparison",)) if finding.dataset in (dataset, "")]
     share = unit_of(metric) == "share"
     other = of_100(runs[second][metric]) if share else metric_figure(metric, runs[second][metric].mean).number
     more = f", the next best of {len(runs)}" if len(runs) > 2 else ""
     better = next((finding for finding in findings if finding.kind == "better" and finding.certainty != "open"), None)
     if better is not None:
-        return f"{start}, {context.model(second)}{more} for {other}" if share else f"{start}, {second} {other}"
+        return f"{start}, {context.model(second)}{more} for {other}." if share else f"{start}, {second} {other}."
     leading = f"{' and '.join([best, *equal])}, "  # others may give the same lists, which says nothing of these two
-    if any(
-        finding.kind == "no-difference" and finding.certainty != "open" and finding.subject.startswith(leading)
-        for finding in findings
-    ):
-        return f"{start}, and {context.model(second)} no fewer and no more"
-    return f"{start}, {context.model(second)}{more} for {other}: which is better is open"
+    same = [finding for finding in findings if finding.kind == "no-difference" and finding.certainty != "open"]
+    if any(finding.subject.startswith(leading) for finding in same):
+        return f"{start}, and {context.model(second)} no fewer and no more."
+    return f"{start}, {context.model(second)}{more} for {other}: which is better is open."
 
 
 def _grid(context: ReportContext, metric: str) -> str:
     """Which model leads on each dataset, and where that was shown."""
     datasets = context.inputs.by_dataset()
     leads, decided, leading = {}, [], []
+    shown = [finding for finding in context.findings if finding.kind == "better" and finding.certainty != "open"]
     for dataset, runs in datasets.items():
         best = context.by_headline(runs)[0]
-        if metric in runs[best]:
-            leads[dataset] = (context.model(best), runs[best][metric])
-        if metric in runs[best] and any(
-            finding.kind == "better" and finding.certainty != "open" and dataset in (finding.dataset, *finding.also)
-            for finding in context.findings
-        ):
+        if metric not in runs[best]:
+            continue
+        leads[dataset] = (context.model(best), runs[best][metric])
+        if any(dataset in (finding.dataset, *finding.also) for finding in shown):
             decided.append(dataset)
             most = runs[best][metric].mean
-            leading.append(
-                {context.model(name) for name, run in runs.items() if metric in run and run[metric].mean == most}
-            )
+            equal = (name for name, run in runs.items() if metric in run and run[metric].mean == most)
+            leading.append(set(map(context.model, equal)))
     share, asks = unit_of(metric) == "share", _FINDS.get(split_name(metric)[0], ("", "query"))[1]
     figures = [
         (dataset, model, of_100(values) if share else metric_figure(metric, values.mean).number)
@@ -336,18 +325,18 @@ def _how_good(context: ReportContext) -> AnsweredQuestion | None:
 
 
 def _which(context: ReportContext) -> AnsweredQuestion:
-    findings = _at(context, ("comparison",))
+    findings = context.of_stages(("comparison",))
     if findings:
         return _answer(context, "Which is better?", findings, "#better", "The comparisons ↓")
     text = "Open: no difference was shown, and none was ruled out."
     alone: dict[str, list[str]] = {}
-    for dataset, comparison in context.comparisons.items():
-        leaders = context.by_headline(context.inputs.by_dataset()[dataset])[:2]
+    for dataset, (leaders, entry) in context.leading.items():
         place = f"on {dataset} " if len(context.comparisons) > 1 else ""
-        for entry in comparison.results:
-            if {entry.baseline, entry.other} == set(leaders) and entry.adjusted_p < _LEVEL:
-                pair = join_words(list(map(context.model, leaders)))
-                alone.setdefault(pair, []).append(f"{place}(p {Figure.p(entry.adjusted_p).equation})")
+        if entry.adjusted_p < _LEVEL:
+            pair = join_words(list(map(context.model, leaders)))
+            alone.setdefault(pair, []).append(f"{place}(p {Figure.p(entry.adjusted_p).equation})")
+        elif not place and isfinite(entry.p_value):
+            text = f"Open. {undecided(entry)}"
     if alone:
         differing = join_words([f"{pair} differ {join_words(places)}" for pair, places in alone.items()])
         text = f"Open: tested alone, {differing}; corrected over everything that was looked at, that is not shown."
@@ -359,7 +348,7 @@ _SILENT = "A test that finds nothing does not show that nothing is there: what i
 
 def _where(context: ReportContext) -> AnsweredQuestion:
     question = "Where does it fail?" if context.shape in ("single", "galleries") else "Where do they fail?"
-    findings = _at(context, ("soundness", *stages_that_answer("failures")))
+    findings = context.of_stages(("soundness", *stages_that_answer("failures")))
     metrics = [(run, context.headline(run)) for run in context.inputs.runs.values()]
     if not findings and all(
         metric is None or (facts_of(metric).higher_is_better and run[metric].mean == 1) for run, metric in metrics
@@ -372,7 +361,7 @@ def _where(context: ReportContext) -> AnsweredQuestion:
 def _reading(context: ReportContext) -> AnsweredQuestion:
     question = "What does it not read?" if context.shape in ("single", "galleries") else "What do they not read?"
     stages, costs = stages_that_answer("reading"), context.costs()
-    findings = _at(context, (*stages, "twins"))
+    findings = context.of_stages((*stages, "twins"))
     text = "Nothing of what was tried was shown to go unread."
     if costs:
         ends = costs[:1] + costs[1:][-1:]
@@ -386,7 +375,7 @@ def _reading(context: ReportContext) -> AnsweredQuestion:
 
 def _cost(figure: Figure) -> str:
     """``cost 8 points [5, 11]``; of one that may cost nothing, that."""
-    points = replace(figure, digits=0, signed=False)
+    points = replace(figure, digits=0)
     return f"cost {points} points" if figure.low > 0 else f"cost nothing that can be told ({points} points)"
 
 
@@ -395,14 +384,10 @@ def _labels(context: ReportContext) -> AnsweredQuestion:
     if context.was_looked_at("label-quality"):
         twice = f": no caption {'and no picture ' if context.inputs.pictures else ''}was found twice"
     answer = _answer(
-        context, "Can the labels be trusted?", _at(context, stages), "#labels", "Labels ↓",
+        context, "Can the labels be trusted?", context.of_stages(stages), "#labels", "Labels ↓",
         f"Nothing speaks against them{twice}.", stages,
     )  # fmt: skip
     return replace(answer, reason=f"{_SILENT} No person has judged them.") if answer.reason == _SILENT else answer
-
-
-def _at(context: ReportContext, stages: Sequence[str]) -> list[Finding]:
-    return [finding for finding in context.findings if finding.stage in stages]
 
 
 def _answer(

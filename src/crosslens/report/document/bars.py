@@ -22,11 +22,19 @@ def failure_picture(context: ReportContext) -> Section | None:
             (finding for finding in context.findings if finding.kind == "twins" and finding.model in ("", run)), None
         )
         sure = ("", "") if said is None else (said.certainty, said.reason)
-        return Section(title, tuple(twins), "", *sure, "twins")
+        return Section(_of_model(context, run, title), tuple(twins), "", *sure, "twins")
     match stored_bars(context, "explain"):
         case [Folded() as confusions, *others]:
-            return Section(confusions.title, (*confusions.parts, *others), target="confusions")
+            title = _of_model(context, detailed_run(context, "explain"), confusions.title)
+            return Section(title, (*confusions.parts, *others), target="confusions")
     return None
+
+
+def _of_model(context: ReportContext, run: str, title: str) -> str:
+    """A title that says which of several models it is about."""
+    if context.shape not in ("models", "grid"):
+        return title
+    return f"{context.short(run)}: {title[:1].lower()}{title[1:]}"
 
 
 def detailed_run(context: ReportContext, stage: str) -> str:
@@ -47,13 +55,10 @@ def stored_bars(context: ReportContext, stage: str) -> list[Part]:
     first = detailed_run(context, stage)
     opened = [with_files(part, context.files(first)) for part in of_runs.pop(first)]
     PageQueries.of_page(context).shown |= set(shown_queries(opened))
-    others = [
-        Folded(
-            f"The same for {context.short(name)}",
-            tuple(_closed(with_files(part, context.files(name))) for part in bars),
-        )
-        for name, bars in of_runs.items()
-    ]
+    others = []
+    for name, bars in of_runs.items():
+        closed = tuple(_closed(with_files(part, context.files(name))) for part in bars)
+        others.append(Folded(f"The same for {context.short(name)}", closed))
     if isinstance(opened[-1], Folded):
         return [*opened[:-1], replace(opened[-1], parts=(*opened[-1].parts, *others))]
     return [*opened, *others]

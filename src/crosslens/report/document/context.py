@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from itertools import pairwise
@@ -14,7 +14,7 @@ import polars as pl
 
 from crosslens.analyze import label_groups, makes_groups
 from crosslens.audits import findings_of_runs
-from crosslens.comparisons import CAPTION_LENGTH, Comparison, compare, grouping_columns
+from crosslens.comparisons import CAPTION_LENGTH, Comparison, MetricComparison, compare, grouping_columns
 from crosslens.core import CrosslensError, Finding, Interval, Intervals
 from crosslens.explanations import join_words, query_outcomes, ranking_of
 from crosslens.metrics import dataset_name, facts_of, unit_of
@@ -177,12 +177,9 @@ class ReportContext:
         """The columns of a run, or of all of them, that make groups, those that say most first."""
         names: dict[str, None] = {}
         runs = self.inputs.runs.values() if run is None else (run,)
-        for table in (grouping_columns(grouped, self.direction) for grouped in runs):
-            names |= dict.fromkeys(
-                name
-                for name in table.columns
-                if not name.endswith("_id") and name not in ("image", "text") and makes_groups(table[name])
-            )
+        for table in (grouping_columns(of_run, self.direction) for of_run in runs):
+            able = (name for name in table.columns if not name.endswith("_id") and name not in ("image", "text"))
+            names |= dict.fromkeys(name for name in able if makes_groups(table[name]))
         order = sorted(names, key=lambda name: _FIRST_COLUMNS.index(name) if name in _FIRST_COLUMNS else 99)
         return order[:_MOST_COLUMNS]
 
@@ -217,14 +214,25 @@ class ReportContext:
             metrics = [name for name in map(self.headline, runs.values()) if name is not None]
             if len(runs) > 1 and metrics:
                 # Under which protocol they are does not keep runs from being compared.
-                renamed = [
-                    replace(run, name=name, provenance={**run.provenance, "protocol": {}}) for name, run in runs.items()
-                ]
+                renamed = [replace(run, name=name, provenance={**run.provenance, "protocol": {}})
+                           for name, run in runs.items()]  # fmt: skip
                 try:
                     compared[dataset] = compare(*renamed, metrics=metrics[:1], all_pairs=True)
                 except CrosslensError as error:
                     self.notes.append(f"The runs are not compared: {error.problem}.")
         return compared
+
+    @cached_property
+    def leading(self) -> dict[str, tuple[list[str], MetricComparison]]:
+        """By dataset, the best run and the next best, and how they compare."""
+        best = {dataset: self.by_headline(runs)[:2] for dataset, runs in self.inputs.by_dataset().items()}
+        compared = ((dataset, entry) for dataset, each in self.comparisons.items() for entry in each.results)
+        return {dataset: (best[dataset], entry) for dataset, entry in compared
+                if {entry.baseline, entry.other} == set(best[dataset])}  # fmt: skip
+
+    def of_stages(self, stages: Iterable[str]) -> list[Finding]:
+        """What stages of the audit found."""
+        return [finding for finding in self.findings if finding.stage in stages]
 
     @cached_property
     def findings(self) -> Sequence[Finding]:

@@ -6,6 +6,7 @@ A query has one card on a page, an entry in lists as often as figures count it.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
@@ -15,10 +16,12 @@ import numpy as np
 import polars as pl
 
 from crosslens.analyze import RelatedPictures, changed_sentence, changed_words, group_columns
-from crosslens.core import CrosslensError, Facet, PictureCard, QueryCard
+from crosslens.core import CrosslensError, Facet, Figure, PairedBar, PairedBars, PictureCard, QueryCard, Tone
 from crosslens.data import read_table
 from crosslens.explanations import Explanation, explain_queries
+from crosslens.metrics import format_count
 from crosslens.report.document.context import ReportContext
+from crosslens.statistics import estimate
 from crosslens.storage import read_parquet_file
 from crosslens.values import IMAGE_TO_TEXT, Dataset, Run
 
@@ -93,6 +96,22 @@ class RunMisses:
             misses.append(Miss(row, first, reason, values, doubt))
         return tuple(misses)
 
+    def came_first(self) -> tuple[str, list[PairedBars]]:
+        """What came first instead, as a bar; and a claim of what most misses share, if their interval shows it."""
+        (most, _), *others = counts = Counter(miss.first for miss in self.misses).most_common() or [("", 0)]
+        if not others:
+            return "", []
+        images = np.unique([miss.row["ground_truth"] for miss in self.misses], return_inverse=True)[1]
+        share = estimate(np.array([float(miss.first == most) for miss in self.misses]), images, bounds=(0, 1))
+        figure = Figure.share(share.mean, share.low, share.high)
+        bar = PairedBar(format_count(len(self.misses), "missed query"), tuple(dict(counts).values()), figure)
+        tones: tuple[Tone, ...] = ("bad", "unsure", "", "good")  # of four kinds at most
+        levels = tuple(zip(dict(counts), tones, strict=False))
+        bars = PairedBars(title="What came first instead", levels=levels, rows=(bar,), noun="misses", measure=most)
+        of = f" of {self.context.short(self.name)}" if len(self.context.inputs.runs) > 1 else ""
+        what = most.replace("its ", "the right picture's ").replace(" of it", " of the right picture")
+        return f"In {figure.number} of the misses{of}, {what} came first" if share.low > 0.5 else "", [bars]
+
     @cached_property
     def groups(self) -> dict[str, dict[str, str]]:
         """Of the columns that make a few groups, the group of each query."""
@@ -104,15 +123,10 @@ class RunMisses:
         kinds = {name: table[name].n_unique() for name in columns if table[name].dtype == pl.String}
         kinds = {name: number for name, number in kinds.items() if number <= _MOST_GROUPS}
         # A column whose groups are made of another's says less than that.
-        finest = [
-            name
-            for name in kinds
-            if not any(kinds[name] < kinds[other] == table.select(name, other).n_unique() for other in kinds)
-        ]
-        return {
-            name: {query: value for query, value in zip(ranking.query_ids, table[name], strict=True) if value}
-            for name in finest[:_MOST_COLUMNS]
-        }
+        finest = [name for name in kinds if not any(
+            kinds[name] < kinds[other] == table.select(name, other).n_unique() for other in kinds)]  # fmt: skip
+        valued = {name: zip(ranking.query_ids, table[name], strict=True) for name in finest[:_MOST_COLUMNS]}
+        return {name: {query: value for query, value in pairs if value} for name, pairs in valued.items()}
 
     def _by_group(self, right: str, retrieved: str) -> str:
         """Whether another picture that came first is of the group of the right one."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from math import inf
 from weakref import WeakKeyDictionary
@@ -94,11 +94,19 @@ class PageQueries:
 
     @cached_property
     def run(self) -> RunMisses:
-        """The run whose misses have cards: where most near-twins came first, else that of the first finding."""
-        runs = self.context.inputs.runs
+        """The run whose misses have cards: the best of several models, else that where most near-twins came first.
+
+        The best on most datasets is the one that would be used; where it misses nothing, it is the next.
+        """
+        runs, by_headline = self.context.inputs.runs, self.context.by_headline
+        ordered = [by_headline(of_dataset) for of_dataset in self.context.inputs.by_dataset().values()]
+        if self.context.shape in ("models", "grid"):
+            leads = Counter(self.context.model(names[0]) for names in ordered)
+            first = sorted((names[0] for names in ordered), key=lambda name: -leads[self.context.model(name)])
+            names = (*first, *(name for names in ordered for name in names))
+            return self.of(next((name for name in names if self.of(name).misses), names[0]))
         twins = {name: sum(miss.first == TWIN for miss in self.of(name).misses) for name in runs}
-        first = next((finding.model for finding in self.context.findings if finding.model in runs), "")
-        best = first or self.context.by_headline(next(iter(self.context.inputs.by_dataset().values())))[0]
+        best = next((finding.model for finding in self.context.findings if finding.model in runs), ordered[0][0])
         return self.of(max(runs, key=lambda name: (twins[name], name == best)))
 
     @property
@@ -151,8 +159,10 @@ class PageQueries:
         cards = QueryCards(run.cards(kept, facets), facets=facets, files=run.files, most=self.context.inputs.queries)
         behind = tuple(queries for finding in self.context.findings if (queries := self.evidence(finding)) is not None)
         folded = [Folded("The queries behind the findings", behind)] if behind else []
-        parts: list[Part] = [Text.of(said, fewer), *([cards] if kept else []), *self._others(), *lists, *folded]
-        return Section("Look at the misses yourself", tuple(parts), target="misses")
+        title, bars = run.came_first()
+        shown = [*bars, cards] if kept else []
+        parts: list[Part] = [Text.of(said, fewer), *shown, *self._others(), *lists, *folded]
+        return Section(title or "Look at the misses yourself", tuple(parts), target="misses")
 
     def of_group(
         self, name: str, group: str, queries: Sequence[str], target: str, *, beyond: int = 1
@@ -169,6 +179,19 @@ class PageQueries:
         most = self.most(_MOST_OF_GROUP)
         title += f", the surest {most}" if len(misses) > most else ""
         return self._listed(run, misses[:most], target, title)
+
+    def of_sets(self, names: tuple[str, str], sets: Mapping[str, Sequence[str]]) -> dict[str, EvidenceList]:
+        """The queries that only the first run finds, only the second, both or neither, as a run that misses them."""
+        lists, most = {}, self.most(_MOST_ELSEWHERE)
+        words = (f"Only {names[0]} finds", f"Only {names[1]} finds", "Both find", "Neither finds")
+        for (kind, queries), title, name in zip(sets.items(), words, (names[1], *names[:1] * 3), strict=True):
+            if (outcomes := self.context.outcomes(name)) is not None and queries:
+                rows = {row["query"]: row for row in outcomes.filter(pl.col("query").is_in(queries[:most])).to_dicts()}
+                title += f": {format_count(len(queries), 'query')}{f', the first {most:,}' * (len(queries) > most)}"
+                entries = tuple(self.of(name).entry(rows[query]) for query in queries[:most] if query in rows)
+                addresses = tuple(self._card_address(self.of(name), query) for query, _ in entries)
+                lists[kind] = EvidenceList(f"{kind}-{'-'.join(names)}", title, entries, addresses)
+        return lists
 
     def address(self, name: str, values: MetricValues) -> str:
         """Where the queries are listed that a metric of ranks counts as missed, the list kept for the page's end."""

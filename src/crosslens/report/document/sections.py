@@ -7,15 +7,14 @@ a line here; the results of several runs that are on one scale stand beside each
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from math import sqrt
 from statistics import NormalDist
 
-import numpy as np
-
 from crosslens import __version__
 from crosslens.audits import all_stages, stages_that_answer
+from crosslens.comparisons import query_bar, query_sets
 from crosslens.core import (
     Cards,
     Cell,
@@ -26,6 +25,7 @@ from crosslens.core import (
     Figure,
     Finding,
     Folded,
+    Heat,
     Interval,
     Intervals,
     Lines,
@@ -41,12 +41,12 @@ from crosslens.core import (
 )
 from crosslens.explanations import first_relevant, join_words
 from crosslens.metrics import facts_of, format_count, metric_figure, spec_of, unit_of, unit_sentence
+from crosslens.perturbations import phrase_of
 from crosslens.pipeline import DEFINITIONS, gallery_curve, run_facts, value_figure
 from crosslens.report.document.answer import metric_words
 from crosslens.report.document.bars import detailed_run, has_bars, stored_bars
 from crosslens.report.document.context import ReportContext
 from crosslens.report.document.queries import PageQueries
-from crosslens.storage import Array
 from crosslens.values import DIRECTION_LABELS, MetricValues, Run, split_name
 
 _RECALLS = ("Hit", "Recall", "CappedRecall")
@@ -76,10 +76,21 @@ def _stored(context: ReportContext, stage: str) -> list[Part]:
             heading = [Text((section.title,))] if section.title and len(result.sections) > 1 else []
             kept = [part for part in section.parts if len(results) == 1 or not isinstance(part, Row | Chart)]
             kept = [part for part in kept if stage not in context.placed or not has_bars(part)]
+            kept = [_in_words(part) for part in kept] if stage == "robustness" else kept
             parts += [*heading, *(replace(part, pictures={}) if isinstance(part, Cards) else part for part in kept)]
         whose = context.short(result.model) if result.model in context.inputs.runs else result.dataset
         parts_shown += [Folded(whose, tuple(parts))] if len(results) > 1 else parts
     return parts_shown
+
+
+def _in_words(part: Part) -> Part:
+    """Rows of perturbations under the phrases of these, as elsewhere on the page: commands ask for their names."""
+    if isinstance(part, Row):
+        heats = (replace(heat, rows=tuple(map(phrase_of, heat.rows))) for heat in part.charts if isinstance(heat, Heat))
+        return replace(part, charts=tuple(heats))
+    if not isinstance(part, Table) or part.header[0] not in ("perturbation", "over all queries"):
+        return part
+    return replace(part, rows=[(phrase_of(str(name)), *rest) for name, *rest in part.rows], narrow=None)
 
 
 def _beside(context: ReportContext, stage: str) -> list[Part]:
@@ -119,10 +130,6 @@ def _claim(findings: Sequence[Finding], otherwise: str, words: str = "") -> tupl
     return text if text[1:2].isdigit() else text[:1].upper() + text[1:], first.certainty, first.reason
 
 
-def _of_stages(context: ReportContext, stages: Iterable[str]) -> list[Finding]:
-    return [finding for finding in context.findings if finding.stage in stages]
-
-
 # Groups
 
 
@@ -134,7 +141,7 @@ def groups(context: ReportContext) -> Section | None:
         return None
     behind: list[EvidenceList] = []
     rows = list(_group_rows(context, names, behind))
-    findings = [finding for finding in _of_stages(context, ("groups",)) if finding.certainty != "open"]
+    findings = [finding for finding in context.of_stages(("groups",)) if finding.certainty != "open"]
     words = ""
     if findings:
         where = findings[0].text.removeprefix(f"{findings[0].model}: ").partition(" (")[0]
@@ -170,9 +177,7 @@ def _group_rows(context: ReportContext, names: Sequence[str], behind: list[Evide
     of each."""
     page = PageQueries.of_page(context)
     columns = {column: context.grouped(column) for column in context.columns()}
-    kept = {
-        column: grouped for column, grouped in columns.items() if any(len(groups) > 1 for groups in grouped.values())
-    }
+    kept = {column: grouped for column, grouped in columns.items() if any(len(some) > 1 for some in grouped.values())}
     number = max(1, sum(len({group for groups in grouped.values() for group in groups}) for grouped in kept.values()))
     wider = NormalDist().inv_cdf(1 - 0.025 / number) / NormalDist().inv_cdf(0.975)
     room = _MOST_ROWS
@@ -231,11 +236,11 @@ def reading(context: ReportContext) -> Section | None:
     titles = {"probes": "What each change was, and how often it can be made", "robustness": "Every change in detail"}
     if not parts and not folded:
         return None
-    findings = [finding for finding in _of_stages(context, stages) if finding.certainty != "open"]
+    findings = [finding for finding in context.of_stages(stages) if finding.certainty != "open"]
     costs = [row for row in context.costs() if row.figure.low > 0]
     otherwise = "Nothing was shown to go unread"
     if costs:
-        points = replace(costs[0].figure, digits=0, signed=False).number
+        points = replace(costs[0].figure, digits=0).number
         where = f" on {context.short(context.ordered[-1])}" if len(context.inputs.runs) > 1 else ""
         otherwise = f"With {costs[0].name}{where}, {points} points fewer are found"
         free = [row.name for row in context.costs() if row.figure.low <= 0]
@@ -249,7 +254,7 @@ def labels(context: ReportContext) -> Section | None:
     """What may be said about the labels, and what a person should look at."""
     stages = stages_that_answer("labels")
     folded = [Folded(_summaries()[stage], tuple(part)) for stage in stages if (part := _stored(context, stage))]
-    findings = _of_stages(context, stages)
+    findings = context.of_stages(stages)
     if not folded:
         return None
     title, certainty, reason = _claim(findings, "No label was shown to be wrong")
@@ -269,20 +274,34 @@ def better(context: ReportContext) -> Section | None:
                 names, counts, ends = names[::-1], counts[::-1], (-entry.difference, -entry.high, -entry.low)
             rows.append((
                 dataset, *map(context.model, names), metric_figure(entry.metric, *ends, signed=True),
-                Figure.p(entry.adjusted_p, comparison.permutations), " : ".join(map("{:,}".format, counts)),
+                Figure.p(entry.adjusted_p, comparison.permutations), ":".join(map("{:,}".format, counts)),
             ))  # fmt: skip
     if not rows:
         return None
     metric = next(iter(context.comparisons.values())).results[0].metric
-    note = f"{metric}, in points, over the same queries; p of a paired permutation test over images, corrected (Holm)."
-    header = ("dataset", "A", "B", "A − B", "p", "A better : B better")
+    note = (f"{metric}, in points, over the same queries; p of a paired permutation test over images, corrected "
+            "(Holm). A:B are the queries on which either is better.")  # fmt: skip
+    header = ("dataset", "A", "B", "A − B", "p", "A:B")
     left = int(len(context.comparisons) == 1)  # the heading of the page names the only dataset
     table = Table(header[left:], [row[left:] for row in rows], "lllrrr"[left:], notes=(note,))
-    findings = _of_stages(context, ("comparison",))
+    findings = context.of_stages(("comparison",))
     several = len(context.comparisons) > 1
     words = context.said(findings[0]).rstrip(".") if findings and several else ""
     title, certainty, reason = _claim(findings, "Which is better is open", words)
-    return Section(title, (table,), "", certainty, reason, "better")
+    parts: list[Part] = [table]
+    for (best, second), entry in () if several else context.leading.values():
+        sets = query_sets(context.inputs.runs[best], context.inputs.runs[second], entry.metric)
+        only = [f"{len(queries):,}" for queries in sets.values()]
+        if only[:2] in ([], ["0", "0"]):
+            continue
+        listed = PageQueries.of_page(context).of_sets((best, second), sets)
+        addresses = tuple(f"#{listed[name].target}" if name in listed else "" for name in sets) if listed else ()
+        bar = query_bar((best, second), sets, addresses, second_is_ahead=False)
+        parts = [bar, *([Folded("The queries behind the bar", tuple(listed.values()))] if listed else []), table]
+        title = (
+            f"Only {best} finds {only[0]} of {bar.rows[0].name}, only {second} {only[1]}"  # which is better is above
+        )
+    return Section(title, tuple(parts), "", certainty, reason, "better")
 
 
 # All numbers, and what is folded below
@@ -328,7 +347,8 @@ def numbers(context: ReportContext) -> Section:
         sentences = [(context.said(finding), finding.certainty, finding.reason) for finding in context.findings]
         parts.append(Folded(f"Everything that was found: {format_count(len(sentences), 'sentence')}",
                             (Table(("sentence", "how sure", "why"), sentences),)))  # fmt: skip
-    return Section("All numbers", (*parts, *_made(context, runs), _words()), target="numbers")
+    words = Folded("Words", (FactList(tuple(TERMS.items())),), "every term used here")
+    return Section("All numbers", (*parts, *_made(context, runs), words), target="numbers")
 
 
 def _summaries() -> Mapping[str, str]:
@@ -384,22 +404,15 @@ def _gallery(context: ReportContext, runs: Mapping[str, Run]) -> Iterator[Part]:
     ranks = {name: rank[best >= 0] for name, (best, rank) in firsts.items() if (best >= 0).any()}
     charts: list[Chart] = []
     # Of lists that were cut off nothing is known below their end.
-    ends = {
-        name: len(ranking.item_ids) if ranking.complete else min(ranking.known, default=0)
-        for name, ranking in rankings.items()
-    }
+    ends = {name: len(lists.item_ids) if lists.complete else min(lists.known, default=0)
+            for name, lists in rankings.items()}  # fmt: skip
     cutoffs = [k for k in _CUTOFFS if any(k <= end for end in ends.values())]
     if len(cutoffs) > 1:
-        lines = (
-            Series(
-                context.short(name),
-                tuple(
-                    Figure.percent(hit_rate(of_run, k) if k <= ends[name] or rankings[name].complete else None)
-                    for k in cutoffs
-                ),
-            )
-            for name, of_run in ranks.items()
-        )
+        lines = []
+        for name, of_run in ranks.items():
+            rates = ((of_run >= 1) & (of_run <= k) for k in cutoffs if k <= ends[name] or rankings[name].complete)
+            points = [*(Figure.percent(float(rate.mean())) for rate in rates), *[Figure.percent(None)] * len(cutoffs)]
+            lines.append(Series(context.short(name), tuple(points[: len(cutoffs)])))
         charts.append(Lines(
             title=f"Hit@k, {context.direction}", across=tuple(map(float, cutoffs)), series=tuple(lines), axis="k",
             logarithmic=True, limits=(0, 1),
@@ -424,19 +437,11 @@ def _gallery(context: ReportContext, runs: Mapping[str, Run]) -> Iterator[Part]:
         yield Folded(title, (Row(tuple(charts)), Text.of(explanation, note=True)), summary)
 
 
-def hit_rate(ranks: Sequence[int] | Array, k: int) -> float:
-    """The share of ranks from 1 to k; a rank of −1 (not listed) is none."""
-    listed = np.asarray(ranks)
-    return float(((listed >= 1) & (listed <= k)).mean())
-
-
 def _made(context: ReportContext, runs: Mapping[str, Run]) -> Iterator[Part]:
     """What every run was made from, and the commands that repeat it."""
     facts = {name: run_facts(run) for name, run in runs.items()}
     labels_of = dict.fromkeys(label for of_run in facts.values() for label in of_run)
-    rows: list[tuple[Cell, ...]] = [
-        (label, *(of_run.get(label, "–") for of_run in facts.values())) for label in labels_of
-    ]
+    rows = [(label, *(of_run.get(label, "–") for of_run in facts.values())) for label in labels_of]
     inputs = context.inputs
     commands = dict.fromkeys([
         *(f"crosslens run {folder}/recipe.toml" for name, folder in inputs.sources.items() if inputs.runs[name].recipe),
@@ -446,16 +451,9 @@ def _made(context: ReportContext, runs: Mapping[str, Run]) -> Iterator[Part]:
     left_out = [f"{stage} {reason}." for stage, reason in inputs.skipped.items()]
     recipes = [Folded(f"Recipe of {name}", (Code(run.recipe),)) for name, run in runs.items() if run.recipe]
     noted = [f"{name}: {note}" for name, run in runs.items() for note in run.provenance.get("notes", ())]
-    yield Folded(
-        "How this was made, and how to repeat it",
-        (
-            Table(("", *runs), rows),
-            *([Text.of("The same seed gives the same numbers.", *left_out, *noted)] if listed or left_out else []),
-            *([Code(listed)] if listed else []),
-            *recipes,
-        ),
-        f"crosslens {__version__}",
-    )
+    said = [Text.of("The same seed gives the same numbers.", *left_out, *noted)] if listed or left_out else []
+    parts = (Table(("", *runs), rows), *said, *([Code(listed)] if listed else []), *recipes)
+    yield Folded("How this was made, and how to repeat it", parts, f"crosslens {__version__}")
 
 
 TERMS: Mapping[str, str] = {
@@ -469,7 +467,3 @@ TERMS: Mapping[str, str] = {
     "open": "worth a look; no test decides it, or nobody has looked",
     "near-twin": "a picture that differs from another in one thing, which the captions say",
 }
-
-
-def _words() -> Folded:
-    return Folded("Words", (FactList(tuple(TERMS.items())),), "every term used here")
