@@ -419,12 +419,11 @@ def _with_neighbours(group: QueryGroup, groups: Iterable[QueryGroup], outcomes: 
     """A run of an ordered column with what adjoins it there and is below the rest: of a slope, the steepest is said."""
     hits, inside = outcomes.of(group.direction)[0], outcomes.members(group)
     rows = [group.rows]
-    for run in groups:
-        if (run.column, run.direction) == (group.column, group.direction) and np.isin(group.rows, run.rows).all():
-            wider = outcomes.members(run)
-            further = hits[wider & ~inside]
-            if len(further) and further.mean() < np.nanmean(hits[~wider]):
-                rows.append(run.rows)
+    same = [run for run in groups if (run.column, run.direction) == (group.column, group.direction)]
+    for run in (run for run in same if np.isin(group.rows, run.rows).all()):
+        wider = outcomes.members(run)
+        if (further := hits[wider & ~inside]).size and further.mean() < np.nanmean(hits[~wider]):
+            rows.append(run.rows)
     return group._replace(rows=np.unique(np.concatenate(rows)))
 
 

@@ -171,12 +171,11 @@ def only_at_home(dataset: Dataset, copies: Mapping[int, Iterable[int]]) -> set[t
     words = _tf_idf(dataset.texts) if copies else sparse.csr_array((0, 1))
     for row, images in copies.items():
         shared = _overlap(words, row, np.arange(len(owner)))
-        others = shared < 1 - 1e-9  # not the copies themselves
-        home = shared[others & (owner == owner[row])].max(initial=0.0)
-        for image in images:
-            there = shared[others & (owner == image)]
-            if len(there) and home > there.max() + _AHEAD:
-                home_only.add((row, image))
+        shared[shared > 1 - 1e-9] = np.nan  # the copies themselves
+        home = np.fmax.reduce(shared[owner == owner[row]], initial=0.0)
+        home_only |= {
+            (row, image) for image in images if home > np.fmax.reduce(shared[owner == image], initial=np.nan) + _AHEAD
+        }
     return home_only
 
 
