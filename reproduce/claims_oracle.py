@@ -401,7 +401,11 @@ def members_of(text: str, world: World) -> Array | None:
     elif column and column[1].replace(" ", "_") in (*captions.columns, *images.columns):
         name = column[1].replace(" ", "_")
         table = captions if name in captions.columns else images
-        members = np.array([str(cell) == value for cell in table[name].to_list()])
+        run = re.fullmatch(r"(\d[\d.]*) to (\d[\d.]*)", value)
+        if run and table[name].dtype.is_numeric():
+            members = table[name].is_between(float(run[1]), float(run[2])).fill_null(False).to_numpy()
+        else:
+            members = np.array([str(cell) == value for cell in table[name].to_list()])
         if table is images:
             return members if of_images else np.asarray(members[world.owner])
     else:

@@ -263,15 +263,28 @@ def test_only_equal_captions_and_pictures_excuse_a_miss() -> None:
     assert result.suspects == 0
 
 
-def test_copied_captions_fit_both_images_and_are_not_removed() -> None:
+def test_a_copied_caption_fits_the_image_whose_captions_say_the_same() -> None:
     dataset = with_texts(Dataset.of(THINGS), {0: THINGS["cat"][0]})
     result = label_quality(dataset, words=False)
-    assert result.table.select("caption", "reason", "proposal", "suggested_image").rows() == [
-        ("dog#0", "same caption", "also-fits", "cat"),
-        ("cat#0", "same caption", "also-fits", "dog"),
+    assert result.table.select("caption", "reason", "proposal", "suggested_image", "certain").rows() == [
+        ("dog#0", "same caption", "also-fits", "cat", True),
+        ("cat#0", "same caption", "keep", "dog", False),
     ]
     assert result.left_out() == []
-    assert len(result.relevance().items) == len(dataset.texts) + 2
+    assert len(result.relevance().items) == len(dataset.texts) + 1
+    general = with_texts(Dataset.of(THINGS), dict.fromkeys((0, 3), "It is a fine picture."))
+    assert label_quality(general, words=False).table["proposal"].to_list() == ["also-fits"] * 2
+
+
+def test_captions_copied_from_elsewhere_fit_there_and_the_originals_not_here() -> None:
+    clean = world()
+    planted = plant_same_caption(clean, 0.03, np.random.default_rng(1)).subject.dataset
+    copied = {row for row, (old, new) in enumerate(zip(clean.dataset.texts, planted.texts, strict=True)) if old != new}
+    table = label_quality(planted, words=False).table
+    proposals = {planted.caption_rows[caption]: proposal for caption, proposal in table["caption", "proposal"].rows()}
+    right = [(proposal == "also-fits") == (row in copied) for row, proposal in proposals.items()]
+    assert len(right) > 1.9 * len(copied)
+    assert np.mean(right) > 0.95
 
 
 def test_the_keyword_filter_lists_and_proposes_nothing() -> None:

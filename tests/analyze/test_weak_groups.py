@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -155,6 +155,44 @@ def test_a_second_weak_group_is_named_after_the_first() -> None:
     groups = look_at_groups(subject, permutations=1000).weak
     assert [group.group.name for group in groups] == ["weak", "weak too"]
     assert groups[0].p <= groups[1].p
+
+
+def by_words(chances: Mapping[int, float], per_length: int, **columns: Callable[[int], str]) -> Subject:
+    """Captions of so many words, and how often each length is found; columns that are functions of the length."""
+    words = np.repeat(sorted(chances), per_length)
+    texts = {f"i{row}": [" ".join(["dog"] * length)] for row, length in enumerate(words.tolist())}
+    values = {name: [function(length) for length in words.tolist()] for name, function in columns.items()}
+    subject = Subject(Dataset.of(texts, images=values), {})
+    found = [(np.arange(per_length) < round(chances[length] * per_length)) for length in sorted(chances)]
+    subject.__dict__["caption_hits"] = np.concatenate(found).astype(float)
+    subject.__dict__["image_hits"] = np.full(len(words), np.nan)
+    return subject
+
+
+def where(subject: Subject) -> list[str]:
+    return [group.group.where for group in look_at_groups(subject, permutations=600).weak]
+
+
+def test_lengths_that_are_weak_together_are_one_group() -> None:
+    chances = {length: 0.3 if length in (5, 6, 7) else 0.8 for length in range(4, 13)}
+    assert where(by_words(chances, 30)) == ["captions of 5 to 7 words"]
+    few = by_words({length: 0.6 if length > 8 else 0.8 for length in range(4, 13)}, 30)
+    assert where(few) == ["captions of 9 to 12 words"], "one alone is too small"
+    bins = {length: 0.3 if 11 <= length < 21 else 0.8 for length in range(1, 41)}  # quartiles
+    assert where(by_words(bins, 8)) == ["captions of 11 to 20 words"]
+
+
+def test_a_slope_is_said_once_and_a_second_hollow_too() -> None:
+    slope = {length: min(0.9, 0.2 + 0.1 * (length - 4)) for length in range(4, 12)}
+    assert len(where(by_words(slope, 40))) == 1
+    hollows = {length: 0.2 if length < 6 else 0.35 if length > 10 else 0.85 for length in range(4, 13)}
+    assert where(by_words(hollows, 40)) == ["captions of 4 to 5 words", "captions of 11 to 12 words"]
+
+
+def test_a_column_that_follows_from_another_says_nothing_again() -> None:
+    slope = {length: min(0.85, 0.2 + 0.11 * (length - 4)) for length in range(4, 12)}
+    kind = {"size": lambda length: "short" if length < 8 else "long", "parity": lambda length: str(length % 2)}
+    assert len(where(by_words(slope, 40, **kind))) == 1
 
 
 def test_the_order_of_rows_makes_no_group_weak() -> None:

@@ -68,6 +68,24 @@ def label_groups(labels: pl.Series) -> list[tuple[str, IntArray]]:
     return [(str(label), rows.to_numpy()) for label, rows in zip(groups["label"], groups["row"], strict=True)]
 
 
+def _runs(labels: pl.Series) -> list[tuple[str, IntArray]]:
+    """The groups of a column; of numbers also every two or more neighbours, which may be weak together."""
+    groups = label_groups(labels)
+    if not labels.dtype.is_numeric():
+        return groups
+    bins = [(name, rows) for name, rows in groups if name not in (NO_VALUE, "NaN")]
+    if labels.n_unique() <= _MOST_NUMBERS:
+        bins.sort(key=lambda group: float(group[0]))
+    for low, (first, _) in enumerate(bins):
+        for high in range(low + 2, len(bins) + 1):
+            last = bins[high - 1][0]
+            ends = (first.partition(",")[0], last.partition(", ")[2]) if first[0] == "[" else (first, last)
+            groups.append(
+                ((", " if first[0] == "[" else " to ").join(ends), np.concatenate([rows for _, rows in bins[low:high]]))
+            )
+    return groups
+
+
 def makes_groups(values: pl.Series) -> bool:
     """Whether a column splits rows into groups, instead of numbering them or saying something else of each."""
     if values.dtype.is_nested() or _BOOKKEEPING.search(values.name):
@@ -116,14 +134,15 @@ class QueryGroup(NamedTuple):
     def where(self) -> str:
         """The group as every sentence calls it: ``style “sparse”``, ``queries where “things” is 2``."""
         column = self.column.replace("_", " ")
-        bounds = re.fullmatch(r"\[([\d.e+-]+), ([\d.e+-]+)([\])])|(-?[\d.]+)", self.name)
+        bounds = re.fullmatch(r"\[([\d.e+-]+), ([\d.e+-]+)([\])])|(-?[\d.]+ to )?(-?[\d.]+)", self.name)
         if bounds is None:
             return f"{column} “{self.name}”"
+        run = bounds[4] or ""
         if self.column != CAPTION_LENGTH:  # a number says nothing beside the bare name of its column
             ends = f"from {bounds[1]} to {'below ' * (bounds[3] == ')')}{bounds[2]}"
-            return f"queries where “{column}” is {bounds[4] or ends}"
-        if bounds[4]:
-            return f"captions of {format_count(int(float(bounds[4])), 'word')}"
+            return f"queries where “{column}” is {run + bounds[5] if bounds[5] else ends}"
+        if bounds[5]:
+            return f"captions of {run}{format_count(int(float(bounds[5])), 'word')}"
         low = math.ceil(float(bounds[1]))
         high = math.floor(float(bounds[2])) if bounds[3] == "]" else math.ceil(float(bounds[2])) - 1
         return f"captions of {low} words" if low == high else f"captions of {low} to {high} words"
@@ -266,7 +285,7 @@ def _weakest(
     if strata is None and figures[0] < max(STATED_SIZE, deficits[top] / 2):
         p = max(p, 0.5)
     ids = subject.dataset.image_ids if group.direction == IMAGE_TO_TEXT else subject.dataset.caption_ids
-    same = [other for other in groups if other.direction == group.direction and other is not group]
+    same = [other for other in groups if other.direction == group.direction and other.column != group.column]
     also = tuple(other.where for other in same if np.array_equal(outcomes.members(other), members))
     every = subject.image_hits if group.direction == IMAGE_TO_TEXT else subject.caption_hits
     return WeakGroup(
@@ -379,12 +398,12 @@ def _outcomes_of(subject: Subject) -> _Outcomes:
 
 
 def _groups_of(subject: Subject) -> list[QueryGroup]:
-    """Every group of the columns in each direction that asks."""
+    """Every group of the columns, and every run of an ordered one, in each direction that asks."""
     return [
         QueryGroup(column, name, direction, of_images, rows)
         for column, values in group_columns(subject.dataset).items()
         for of_images in (len(values) != len(subject.caption_hits),)
-        for name, rows in label_groups(values)
+        for name, rows in _runs(values)
         for direction in ((TEXT_TO_IMAGE, IMAGE_TO_TEXT) if of_images else (TEXT_TO_IMAGE,))
     ]
 
@@ -398,6 +417,18 @@ def _searchable(outcomes: _Outcomes, groups: Iterable[QueryGroup]) -> list[Query
         return _FEWEST_QUERIES <= inside.sum() <= _LARGEST_SHARE * counts[group.direction] and images >= _FEWEST_IMAGES
 
     return [group for group in groups if fits(group)]
+
+
+def _with_neighbours(group: QueryGroup, groups: Iterable[QueryGroup], outcomes: _Outcomes) -> QueryGroup:
+    """A run of an ordered column with what adjoins it there and is below the rest: of a slope, the steepest is said."""
+    hits, inside = outcomes.of(group.direction)[0], outcomes.members(group)
+    rows = [group.rows]
+    same = [run for run in groups if (run.column, run.direction) == (group.column, group.direction)]
+    for run in (run for run in same if np.isin(group.rows, run.rows).all()):
+        wider = outcomes.members(run)
+        if (further := hits[wider & ~inside]).size and further.mean() < np.nanmean(hits[~wider]):
+            rows.append(run.rows)
+    return group._replace(rows=np.unique(np.concatenate(rows)))
 
 
 # Objects
@@ -549,10 +580,11 @@ class WeakGroups(Presented):
 def look_at_groups(subject: Subject, *, permutations: int = 3000) -> WeakGroups:
     """Which groups of captions, of all columns that make groups, are below the others.
 
-    After a weak group, what is left is searched again, so that what another column says of the same queries is not
-    said twice.
+    After a weak group, what is left is searched again: not the neighbours that it has in an ordered column, nor a group
+    that was mostly said, so that what another column says of the same queries is not said twice.
     """
     outcomes, groups = _outcomes_of(subject), _groups_of(subject)
+    ordered = {column for column, values in group_columns(subject.dataset).items() if values.dtype.is_numeric()}
     sizes = look_at_object_sizes(subject, permutations=permutations)
     left_out: list[str] = []
     if sizes.small is not None and sizes.small.p <= _SURELY:
@@ -563,6 +595,7 @@ def look_at_groups(subject: Subject, *, permutations: int = 3000) -> WeakGroups:
     columns = dict.fromkeys(group.column for group in candidates)
     searched = {column: len({group.name for group in candidates if group.column == column}) for column in columns}
     weak: list[WeakGroup] = []
+    start = untold = outcomes
     while len(weak) < _MOST_FINDINGS and (not weak or weak[-1].p <= _LEVEL):
         weakest = _weakest(subject, outcomes, candidates, permutations, stream)
         if weakest is None:
@@ -570,6 +603,14 @@ def look_at_groups(subject: Subject, *, permutations: int = 3000) -> WeakGroups:
         p = max(weakest.p, weak[-1].p if weak else 0.0)
         weak.append(replace(weakest, p=p, without=tuple(left_out)))
         left_out.append(weakest.group.where)
+        is_run = weakest.group.column in ordered
+        told = _with_neighbours(weakest.group, candidates, outcomes) if is_run else weakest.group
+        untold = untold.without(told)
+        groups = [
+            group for group in groups
+            if (left := untold.members(group).sum()) > (whole := start.members(group).sum()) / 2
+            and (left == whole or not is_run or group.column != told.column)
+        ]  # fmt: skip
         outcomes = outcomes.without(weakest.group)
         candidates = _searchable(outcomes, groups)
     return WeakGroups(tuple(weak), searched, permutations, sizes)

@@ -108,13 +108,16 @@ def _order(finding: Finding) -> tuple[bool, bool, bool, int, float]:
 
 def _silences(unsound: Finding, finding: Finding) -> bool:
     """Whether an input is unsound in a way that a finding of the same run, or about the same dataset, depends on."""
-    silences = _details(unsound)["silences"]
-    if not silences or unsound.certainty == "open" or unsound.weight < STATED_SIZE:
+    silences, explains = _details(unsound)["silences"], _details(unsound)["explains"]
+    if not (silences or explains) or unsound.certainty == "open" or unsound.weight < STATED_SIZE:
         return False
     if unsound.p is not None and unsound.p >= SETTLED_P:
         return False
     if unsound.dataset != finding.dataset or finding.model not in ("", unsound.model):
         return False
+    if finding.kind in explains:
+        concerned = {entry.get("query") for entry in unsound.evidence}
+        return 2 * sum(entry.get("query") in concerned for entry in finding.evidence) > len(finding.evidence)
     open_or_about = finding.certainty == "open" or not _details(finding)["unsound"]
     return bool(finding.kind in silences or (ALL_ABOUT_THE_MODEL in silences and finding.model and open_or_about))
 

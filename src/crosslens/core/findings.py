@@ -136,6 +136,7 @@ def finding_kind(
     strengths: Sequence[float],
     strength_words: str,
     silences: Sequence[str] = (),
+    explains: Sequence[str] = (),
     unsound: bool = False,
     causes: Sequence[str] = (),
     accuses: bool = False,
@@ -145,10 +146,11 @@ def finding_kind(
     ``sentence`` is its template, filled with the words of an observation. ``stage`` is the stage of an audit that
     looks for it. ``strengths`` are those at which ``calibrate`` plants it, in ascending order; ``strength_words`` say
     what a strength is (``"a hub of {:.0%} of the captions"``). An ``unsound`` input is said first, and ``silences`` the
-    kinds that depend on it (``"*"``: all that are about the model). ``causes`` are kinds that are true as well where
+    kinds that depend on it (``"*"``: all that are about the model); what it ``explains`` it silences only where most of
+    the evidence is its own, too. ``causes`` are kinds that are true as well where
     this one is planted. One that ``accuses`` labels or excuses misses is said as likely only with a precision of 0.9.
     """
     return FINDING_KINDS.register(
         name, sentence=sentence, stage=stage, strengths=tuple(strengths), strength_words=strength_words,
-        silences=tuple(silences), unsound=unsound, causes=tuple(causes), accuses=accuses,
+        silences=tuple(silences), explains=tuple(explains), unsound=unsound, causes=tuple(causes), accuses=accuses,
     )  # fmt: skip

@@ -12,18 +12,19 @@ from crosslens.core import FINDING_KINDS, Effect, Figure, Finding, Observation, 
 from crosslens.storage import json_form
 
 SURE = Precision(0.98, 200, "drawn scenes")
-PRECISIONS = dict.fromkeys(("weak", "slow", "shifted", "blank"), SURE)
+PRECISIONS = dict.fromkeys(("weak", "slow", "shifted", "blank", "foreign"), SURE)
 
 
 @pytest.fixture(autouse=True)
 def kinds(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Four kinds that are about nothing; those of the package are left alone."""
+    """Kinds that are about nothing; those of the package are left alone."""
     monkeypatch.setattr(FINDING_KINDS, "_entries", {})
     monkeypatch.setattr(FINDING_KINDS, "_loaded", True)
     common: dict[str, Any] = {"stage": "made-up", "strengths": (1.0,), "strength_words": "{}"}
     for name, details in {
         "weak": {}, "slow": {}, "list": {}, "shifted": {"unsound": True, "silences": ("*",)},
-        "blank": {"unsound": True, "silences": ("slow",)}, "accusing": {"accuses": True},
+        "blank": {"unsound": True, "silences": ("slow",)}, "foreign": {"unsound": True, "explains": ("weak",)},
+        "accusing": {"accuses": True},
     }.items():  # fmt: skip
 
         def plant() -> None:
@@ -116,6 +117,17 @@ def test_unsound_input_is_said_first_and_silences_what_depends_on_it() -> None:
     assert said(weak, slow, blank) == ["blank", "weak"]
     assert said(weak, slow, observation("shifted", p=0.0, weight=0.3)) == ["shifted"]
     assert said(blank, observation("shifted", p=0.0, weight=0.02))[0] == "shifted", "what silences the model first"
+
+
+def test_unsound_ids_silence_only_what_consists_of_them() -> None:
+    def of(kind: str, *queries: str, **more: Any) -> Observation:
+        return observation(kind, p=0.0, evidence=[{"query": query} for query in queries], **more)
+
+    foreign = of("foreign", "a", "b", "c")
+    assert said(of("weak", "a", "b", "x"), foreign) == ["foreign"], "two of three are explained"
+    assert said(of("weak", "a", "x", "y"), of("slow", "a"), foreign) == ["foreign", "weak", "slow"]
+    assert said(of("weak"), foreign) == ["foreign", "weak"]
+    assert said(of("weak", "a"), of("foreign", "a", weight=0.001)) == ["foreign", "weak"], "a trifle"
 
 
 def test_a_trifle_or_a_doubt_silences_nothing() -> None:

@@ -31,7 +31,7 @@ from crosslens.analyze.label_quality.review import (
     WORDS,
     LabelQuality,
 )
-from crosslens.analyze.label_quality.swapped import CHANCE, MovedCaption, MovedCaptions, find_swaps
+from crosslens.analyze.label_quality.swapped import CHANCE, MovedCaption, MovedCaptions, find_swaps, only_at_home
 from crosslens.analyze.options import LabelSettings
 from crosslens.analyze.subject import Planted, Subject, analysis
 from crosslens.core import UsageError, argument, finding_kind
@@ -208,6 +208,7 @@ def _review_table(
     ]
     owner = dataset.caption_image.tolist()
     exchanged: dict[int, MovedCaption] = {swap.caption: swap for swap in swaps.captions}
+    home_only = only_at_home(dataset, copies)
     sure = swaps.p is not None and swaps.p < CHANCE
     for row in sorted({*copies, *exchanged, *doubts}):
         facts, suggested, proposal, certain = dict(doubts.get(row, {})), None, KEEP, False
@@ -220,7 +221,9 @@ def _review_table(
             names = list(text_ids.values())
             more = f" and {len(names) - 3} more" if names[3:] else ""
             facts = {SAME_CAPTION: f"same words: {', '.join(names[:3])}{more}", **facts}
-            suggested, proposal, certain = next(iter(text_ids)), ALSO_FITS, True
+            fitting = [image for image in text_ids if (row, image) not in home_only]
+            certain = bool(fitting)
+            suggested, proposal = (fitting[0], ALSO_FITS) if certain else (next(iter(text_ids)), KEEP)
         rows.append({
             "image": owner[row], "caption": dataset.caption_ids[row], "text": dataset.texts[row],
             "reason": " + ".join(facts), "evidence": "; ".join(facts.values()), "proposal": proposal,
@@ -261,7 +264,7 @@ def plant_same_image(subject: Subject, strength: float, stream: np.random.Genera
 
 @finding_kind(
     "same-caption",
-    "{count} {are} word for word the caption of another image too: no model can tell which is meant{excused}.",
+    "{count} {are} word for word the caption of another image too: of two such captions, one must miss{excused}.",
     accuses=True, stage="label-quality", strengths=(0.01, 0.03, 0.1),
     strength_words="{:.0%} of the captions copied from another image", causes=("ties",),
 )  # fmt: skip

@@ -16,7 +16,7 @@ They are evidence by themselves once they are so many that hardly one in ten can
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -161,6 +161,22 @@ def find_swaps(dataset: Dataset, rankings: Sequence[Ranking], seed: int = 0) -> 
         sure = bool(evidence[position]), bool(plain[position])
         swaps.append(MovedCaption(row, int(target[row]), int(np.nanmin(ranks[:, row])), first, *sure))
     return MovedCaptions(tuple(swaps), int(is_query.sum()), too_many < CHANCE, min(1.0, 2 * min(p, too_many)))
+
+
+def only_at_home(dataset: Dataset, copies: Mapping[int, Iterable[int]]) -> set[tuple[int, int]]:
+    """Captions (rows), with the images (rows) that have them too, of which only their own image's other captions have
+    the words: the copy there may be a mistake, and does not make the caption fit.
+    """
+    home_only, owner = set(), dataset.caption_image
+    words = _tf_idf(dataset.texts) if copies else sparse.csr_array((0, 1))
+    for row, images in copies.items():
+        shared = _overlap(words, row, np.arange(len(owner)))
+        shared[shared > 1 - 1e-9] = np.nan  # the copies themselves
+        home = np.fmax.reduce(shared[owner == owner[row]], initial=0.0)
+        home_only |= {
+            (row, image) for image in images if home > np.fmax.reduce(shared[owner == image], initial=np.nan) + _AHEAD
+        }
+    return home_only
 
 
 def _support(dataset: Dataset, words: sparse.csr_array, row: int, captions: IntArray) -> float:

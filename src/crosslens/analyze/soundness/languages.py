@@ -42,7 +42,7 @@ _GERMAN = (
     "language",
     "{share} of the captions are in {language}, not in English.",
     stage="soundness", strengths=(0.02, 0.05, 0.2), strength_words="{:.0%} of the captions in German",
-    unsound=True, causes=("blank-vectors", "same-caption", "hub"),
+    unsound=True, explains=("group",), causes=("blank-vectors", "same-caption", "hub"),
 )  # fmt: skip
 def plant_language(subject: Subject, strength: float, stream: np.random.Generator) -> Planted:
     """German sentences for some of the captions, encoded where the model is there."""
