@@ -32,7 +32,7 @@ from crosslens.values import Dataset, Run
 
 _SAFETY = 8_000
 """Bytes that are left free for the frame of the page, its title and notes."""
-_AROUND = 500
+_AROUND = 800
 """Bytes around a picture and its uses, about."""
 _MEGABYTE = 1_000_000
 _SCRIPT = "\n" + files("crosslens.report.document").joinpath("page.js").read_text(encoding="utf-8")
