@@ -32,7 +32,7 @@ from crosslens.values import Dataset, Run
 
 _SAFETY = 8_000
 """Bytes that are left free for the frame of the page, its title and notes."""
-_AROUND = 800
+_AROUND = 500
 """Bytes around a picture and its uses, about."""
 _MEGABYTE = 1_000_000
 _SCRIPT = "\n" + files("crosslens.report.document").joinpath("page.js").read_text(encoding="utf-8")
@@ -88,10 +88,11 @@ def _page(context: ReportContext, first: Section, below: Sequence[Section]) -> s
         for file, large in pictured(section.parts):
             wanted[file] = wanted.get(file, False) or large
     context.pictures_wanted = len(wanted)
-    empty = _html(context, first, below, {}, "")
-    drawn, store = shared_pictures(wanted, max(0, inputs.size - len(empty.encode()) - _AROUND * len(wanted) - _SAFETY))
-    context.pictures_shown = len(drawn)
-    missing = context.pictures_wanted - len(drawn)
+    room = inputs.size - len(_html(context, first, below, {}, "").encode()) - _AROUND * len(wanted) - _SAFETY
+    drawn, store = shared_pictures(wanted, max(0, room))
+    if (over := len(_html(context, first, below, drawn, store).encode()) - inputs.size) > 0:  # some are used often
+        drawn, store = shared_pictures(wanted, max(0, room - over - _SAFETY))
+    context.pictures_shown, missing = len(drawn), len(wanted) - len(drawn)
     if missing:
         context.notes.append(
             f"{missing:,} of {format_count(context.pictures_wanted, 'picture')} are left out: they cannot be read, or "
