@@ -88,10 +88,11 @@ def _page(context: ReportContext, first: Section, below: Sequence[Section]) -> s
         for file, large in pictured(section.parts):
             wanted[file] = wanted.get(file, False) or large
     context.pictures_wanted = len(wanted)
-    empty = _html(context, first, below, {}, "")
-    drawn, store = shared_pictures(wanted, max(0, inputs.size - len(empty.encode()) - _AROUND * len(wanted) - _SAFETY))
-    context.pictures_shown = len(drawn)
-    missing = context.pictures_wanted - len(drawn)
+    room = inputs.size - len(_html(context, first, below, {}, "").encode()) - _AROUND * len(wanted) - _SAFETY
+    drawn, store = shared_pictures(wanted, max(0, room))
+    if (over := len(_html(context, first, below, drawn, store).encode()) - inputs.size) > 0:  # some are used often
+        drawn, store = shared_pictures(wanted, max(0, room - over - _SAFETY))
+    context.pictures_shown, missing = len(drawn), len(wanted) - len(drawn)
     if missing:
         context.notes.append(
             f"{missing:,} of {format_count(context.pictures_wanted, 'picture')} are left out: they cannot be read, or "

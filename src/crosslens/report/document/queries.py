@@ -160,7 +160,7 @@ class PageQueries:
         behind = tuple(queries for finding in self.context.findings if (queries := self.evidence(finding)) is not None)
         folded = [Folded("The queries behind the findings", behind)] if behind else []
         title, bars = run.came_first()
-        shown = [*bars, cards] if kept else []
+        shown: list[Part] = [*bars, cards] if kept else []
         parts: list[Part] = [Text.of(said, fewer), *shown, *self._others(), *lists, *folded]
         return Section(title or "Look at the misses yourself", tuple(parts), target="misses")
 

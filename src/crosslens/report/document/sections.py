@@ -347,8 +347,8 @@ def numbers(context: ReportContext) -> Section:
         sentences = [(context.said(finding), finding.certainty, finding.reason) for finding in context.findings]
         parts.append(Folded(f"Everything that was found: {format_count(len(sentences), 'sentence')}",
                             (Table(("sentence", "how sure", "why"), sentences),)))  # fmt: skip
-    words = Folded("Words", (FactList(tuple(TERMS.items())),), "every term used here")
-    return Section("All numbers", (*parts, *_made(context, runs), words), target="numbers")
+    glossary = Folded("Words", (FactList(tuple(TERMS.items())),), "every term used here")
+    return Section("All numbers", (*parts, *_made(context, runs), glossary), target="numbers")
 
 
 def _summaries() -> Mapping[str, str]:
@@ -452,8 +452,8 @@ def _made(context: ReportContext, runs: Mapping[str, Run]) -> Iterator[Part]:
     recipes = [Folded(f"Recipe of {name}", (Code(run.recipe),)) for name, run in runs.items() if run.recipe]
     noted = [f"{name}: {note}" for name, run in runs.items() for note in run.provenance.get("notes", ())]
     said = [Text.of("The same seed gives the same numbers.", *left_out, *noted)] if listed or left_out else []
-    parts = (Table(("", *runs), rows), *said, *([Code(listed)] if listed else []), *recipes)
-    yield Folded("How this was made, and how to repeat it", parts, f"crosslens {__version__}")
+    parts: list[Part] = [Table(("", *runs), rows), *said, *([Code(listed)] if listed else []), *recipes]
+    yield Folded("How this was made, and how to repeat it", tuple(parts), f"crosslens {__version__}")
 
 
 TERMS: Mapping[str, str] = {
