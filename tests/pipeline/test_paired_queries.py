@@ -95,8 +95,8 @@ def test_titles_name_groups_in_words() -> None:
         titles = [section.title for section in cl.compare(*runs, permutations=400).sections()]
         return next(title for title in titles if "better" in title and not title.startswith("b is better than"))
 
-    assert title_where(np.where(is_long, True, first)) == "b is better for captions of 3 words."
-    assert title_where(rng.random(size) < 0.9) == "b is better in each of the 2 groups."
+    assert title_where(np.where(is_long, True, first)) == "b is ahead for captions of 3 words."
+    assert title_where(rng.random(size) < 0.9) == "b is ahead in each of the 2 groups."
 
 
 def test_groups_of_equal_runs_are_never_said_to_differ() -> None:

@@ -592,9 +592,9 @@ def _group_sections(paired: PairedQueries, level: float) -> Iterator[Section]:
         names = [group.where for group in settled if (group.difference > 0) == ahead]
         more = [format_count(len(names) - _NAMED, "more group")] if len(names) > _NAMED else []
         if len(names) == len(paired.groups) > 1:
-            claims.append(f"{run} is better in each of the {len(names)} groups")
+            claims.append(f"{run} is ahead in each of the {len(names)} groups")
         elif names:
-            claims.append(f"{run} is better for {join_words([*names[:_NAMED], *more])}")
+            claims.append(f"{run} is ahead for {join_words([*names[:_NAMED], *more])}")
     ends = sorted(max(abs(group.low), abs(group.high)) for group in paired.groups if isfinite(group.low))
     largest = max([*ends[: _WITHIN * len(ends) // 100], *(abs(group.difference) for group in paired.groups)]) or 1.0
     by_column: dict[str, list[Interval]] = {}
