@@ -431,8 +431,8 @@ class Comparison(SignificanceResults[MetricComparison]):
 
     @property
     def title(self) -> str:
-        one = len(self.others) == 1 and not self.all_pairs
-        return f"{self.others[0]} against {self.baseline}" if one else "Runs compared"
+        of_two = len(self.others) == 1 and not self.all_pairs
+        return f"{self.others[0]} against {self.baseline}" if of_two else "Runs compared"
 
     def sections(self, address: Callable[[str, str], str] | None = None) -> Iterator[Section]:
         """Each run against the first: the verdict, the queries behind it, differences by group, all metrics.

@@ -171,13 +171,13 @@ def _grid(context: ReportContext, metric: str) -> str:
     """Which model leads on each dataset, and where that was shown."""
     datasets = context.inputs.by_dataset()
     leads, decided, leading = {}, [], []
-    shown = [finding for finding in context.findings if finding.kind == "better" and finding.certainty != "open"]
+    proven = [finding for finding in context.findings if finding.kind == "better" and finding.certainty != "open"]
     for dataset, runs in datasets.items():
         best = context.by_headline(runs)[0]
         if metric not in runs[best]:
             continue
         leads[dataset] = (context.model(best), runs[best][metric])
-        if any(dataset in (finding.dataset, *finding.also) for finding in shown):
+        if any(dataset in (finding.dataset, *finding.also) for finding in proven):
             decided.append(dataset)
             most = runs[best][metric].mean
             equal = (name for name, run in runs.items() if metric in run and run[metric].mean == most)
@@ -232,17 +232,17 @@ def strip(context: ReportContext) -> Intervals | None:
         leads = {(dataset_name(run), run[metric].mean) for run in best if metric in run}
         for name in (name for name in names if metric in runs[name]):
             values, dataset = shared.get(name, runs[name][metric]), dataset_name(runs[name])
-            label, about, change = context.short(name), "", None
+            label, detail, change = context.short(name), "", None
             tone: Tone = "good" if share and (dataset, values.mean) in leads else ""
             if context.shape == "grid":
-                label, about = context.model(name), dataset
+                label, detail = context.model(name), dataset
             elif context.shape == "galleries":
-                about = f"{context.gallery(name):,} {item}s"
+                detail = f"{context.gallery(name):,} {item}s"
                 tone = "good" if share and name == names[0] else ""
             if shared and name != names[0]:
                 test = gallery_change(context, name)
                 change, tone = _POINTS.of_row(vars(test), "difference"), "bad" if test.high < 0 else ""
-            rows.append(Interval(_figure(metric, values), label, about, change, tone, page.address(name, values)))
+            rows.append(Interval(_figure(metric, values), label, detail, change, tone, page.address(name, values)))
     counts = {values.n for values in shared.values()} or {run[metric].n for run in runs.values() if metric in run}
     over = f" over {'the same ' if shared else ''}{format_count(counts.pop(), asks)}" if len(counts) == 1 else ""
     title = f"{metric_words(metric)}{over}" + (" in each gallery" if shared else "")
