@@ -643,7 +643,7 @@ def with_misses(subject: Subject, captions: IntArray, stream: np.random.Generato
     "group",
     "For {where} ({n}), {metric} is about {points} below {others}.",
     stage="groups", strengths=(0.1, 0.25, 0.5), strength_words="a group of which {:.0%} more captions miss",
-    causes=("object-size",),
+    causes=("object-size",), searched=True,
 )  # fmt: skip
 def plant_weak_group(subject: Subject, strength: float, stream: np.random.Generator) -> Planted:
     """A group of about 40 captions that are found less often; where no column has one, of a new column."""
@@ -670,7 +670,7 @@ def plant_weak_group(subject: Subject, strength: float, stream: np.random.Genera
     "object-size",
     "Where objects are small ({size}; {n}), {metric} is about {points} below {others}.",
     stage="groups", strengths=(0.1, 0.25, 0.5), strength_words="noise in {:.0%} of the images with small objects",
-    causes=("group",),
+    causes=("group",), searched=True,
 )  # fmt: skip
 def plant_small_objects(subject: Subject, strength: float, stream: np.random.Generator) -> Planted:
     """Noise in the vectors of images whose main object is in the smallest third."""

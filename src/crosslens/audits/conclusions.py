@@ -81,7 +81,9 @@ def conclude(
 
 def certainty_of(observation: Observation, p: float | None, precision: Precision | None) -> Certainty | None:
     """How sure an observation is; None where it is not said: nothing was seen, or it may be chance."""
-    significant = p is not None and p < LIKELY_P
+    kind = FINDING_KINDS[observation.kind].details
+    # Every dataset has groups: with 0.05, one in twenty without a weak one would be said to have one.
+    significant = p is not None and p < (SETTLED_P if kind["searched"] else LIKELY_P)
     if not (significant or observation.bounded or observation.worth_a_look):
         return None
     if precision is None or not (significant or observation.bounded):
@@ -89,8 +91,8 @@ def certainty_of(observation: Observation, p: float | None, precision: Precision
     certain = observation.bounded or (p is not None and p < SETTLED_P)
     if certain and precision.value >= SETTLED_PRECISION and precision.n >= SETTLED_CASES:
         return "settled"
-    accuses = FINDING_KINDS[observation.kind].details["accuses"]
-    return "likely" if precision.value >= (ACCUSING_PRECISION if accuses else LIKELY_PRECISION) else "open"
+    least = ACCUSING_PRECISION if kind["accuses"] else LIKELY_PRECISION
+    return "likely" if precision.value >= least else "open"
 
 
 def _details(finding: Finding) -> Mapping[str, Any]:

@@ -140,6 +140,7 @@ def finding_kind(
     unsound: bool = False,
     causes: Sequence[str] = (),
     accuses: bool = False,
+    searched: bool = False,
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Decorate the plant of a kind of finding to register the kind.
 
@@ -148,9 +149,11 @@ def finding_kind(
     what a strength is (``"a hub of {:.0%} of the captions"``). An ``unsound`` input is said first, and ``silences`` the
     kinds that depend on it (``"*"``: all that are about the model); what it ``explains`` it silences only where most of
     the evidence is its own, too. ``causes`` are kinds that are true as well where
-    this one is planted. One that ``accuses`` labels or excuses misses is said as likely only with a precision of 0.9.
+    this one is planted. One that ``accuses`` labels or excuses misses is said as likely only with a precision of 0.9;
+    one that was ``searched`` for, as the worst of many, is said only with p below 0.01.
     """
     return FINDING_KINDS.register(
         name, sentence=sentence, stage=stage, strengths=tuple(strengths), strength_words=strength_words,
         silences=tuple(silences), explains=tuple(explains), unsound=unsound, causes=tuple(causes), accuses=accuses,
+        searched=searched,
     )  # fmt: skip

@@ -25,6 +25,7 @@ def kinds(monkeypatch: pytest.MonkeyPatch) -> None:
         "weak": {}, "slow": {}, "list": {}, "shifted": {"unsound": True, "silences": ("*",)},
         "blank": {"unsound": True, "silences": ("slow",)}, "foreign": {"unsound": True, "explains": ("weak",)},
         "accusing": {"accuses": True},
+        "worst": {"searched": True},
     }.items():  # fmt: skip
 
         def plant() -> None:
@@ -98,6 +99,13 @@ def test_what_accuses_labels_takes_more() -> None:
     seen = observation("accusing", p=0.001)
     assert certainty_of(seen, 0.001, Precision(0.89, 200, "")) == "open"
     assert certainty_of(seen, 0.001, Precision(0.9, 200, "")) == "likely"
+
+
+def test_the_worst_of_many_takes_more() -> None:
+    """Of 0.05, one in twenty datasets without a weak group would be said to have one."""
+    assert certainty_of(observation("worst", p=0.009), 0.009, SURE) == "settled"
+    assert certainty_of(observation("worst", p=0.009), 0.009, Precision(0.98, 49, "")) == "likely"
+    assert certainty_of(observation("worst", p=0.011), 0.011, SURE) is None
 
 
 def test_what_accounts_for_more_is_said_first_and_open_ones_last() -> None:
