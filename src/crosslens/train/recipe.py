@@ -54,7 +54,8 @@ def _keywords(function: Callable[..., Any]) -> dict[str, inspect.Parameter]:
     parameters = inspect.signature(function).parameters
     keywords = {name: option for name, option in parameters.items() if option.kind is option.KEYWORD_ONLY}
     if isinstance(function, type) and any(option.kind is option.VAR_KEYWORD for option in parameters.values()):
-        return keywords | _keywords(function.__mro__[1])
+        for base in function.__bases__:
+            keywords |= _keywords(base)
     return keywords
 
 
