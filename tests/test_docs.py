@@ -19,7 +19,7 @@ import pytest
 
 from crosslens.cli.flags import spread_values
 from crosslens.pipeline import EvaluateOptions, InputOptions, ModelOptions
-from crosslens.planning.doctor import EXTRAS
+from crosslens.planning import EXTRAS
 from generate_reference import pages
 from reference_pages.commands import commands
 from reference_pages.keywords import keyword_stubs

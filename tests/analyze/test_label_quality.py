@@ -11,23 +11,25 @@ import polars as pl
 import pytest
 from hypothesis import given, strategies as st
 
-from crosslens.analyze import LabelSettings, assess_label_quality as label_quality
+from crosslens.analyze import (
+    LabelSettings,
+    Subject,
+    apply_review,
+    assess_label_quality as label_quality,
+    look_at_labels,
+)
 from crosslens.analyze.label_quality.concepts import CaptionNouns, compare_concepts, extract_concepts
 from crosslens.analyze.label_quality.contradictions import words_in_order
 from crosslens.analyze.label_quality.look import (
-    look_at_labels,
     plant_missing_positives,
     plant_same_caption,
     plant_same_image,
     plant_swapped_captions,
     same_captions,
 )
-from crosslens.analyze.label_quality.review import apply_review
-from crosslens.analyze.subject import Subject
-from crosslens.core.errors import CrosslensError, InputError, UsageError
-from crosslens.pipeline.evaluations.evaluation import evaluate
-from crosslens.values.dataset import Dataset
-from crosslens.values.ranking import Ranking
+from crosslens.core import CrosslensError, InputError, UsageError
+from crosslens.pipeline import evaluate
+from crosslens.values import Dataset, Ranking
 
 Array = np.ndarray[Any, Any]
 

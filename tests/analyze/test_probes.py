@@ -15,8 +15,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from crosslens.analyze import Subject
-from crosslens.analyze.probes import Probes, probe_captions
+from crosslens.analyze import Probes, Subject, probe_captions
 from crosslens.analyze.probes.edits import FACTS
 from crosslens.analyze.probes.limits import with_typos
 from crosslens.analyze.probes.orders import swaps

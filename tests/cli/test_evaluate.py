@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from crosslens.values.run import Run
+from crosslens.values import Run
 
 from .conftest import Call, flags
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from crosslens.values.dataset import Dataset
+from crosslens.values import Dataset
 from tests.cli.conftest import Call
 
 NAMES = "char_swap,antonym,shuffle_trigrams"
@@ -18,7 +18,7 @@ QUICK = ("--permutations", "50", "--resamples", "50")
 def scenes(tmp_path_factory: pytest.TempPathFactory) -> Path:
     pytest.importorskip("PIL")
     pytest.importorskip("onnxruntime")
-    from crosslens.synth.writing import write_scenes
+    from crosslens.synth import write_scenes
 
     folder = tmp_path_factory.mktemp("robust") / "scenes"
     write_scenes(folder, 16, seed=7, version="v0")

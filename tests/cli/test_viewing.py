@@ -10,10 +10,9 @@ import numpy as np
 import polars as pl
 import pytest
 
-from crosslens.comparisons.comparison import compare
-from crosslens.pipeline.evaluations.evaluation import evaluate
-from crosslens.values.dataset import Dataset
-from crosslens.values.run import Run
+from crosslens.comparisons import compare
+from crosslens.pipeline import evaluate
+from crosslens.values import Dataset, Run
 
 from .conftest import Call
 

@@ -12,7 +12,7 @@ from hypothesis import given, strategies as st
 import crosslens as cl
 from crosslens.core import CrosslensError
 from crosslens.data import read_image_names, read_relevance, read_table
-from crosslens.pipeline.grouping.groups import read_columns
+from crosslens.pipeline import read_columns
 from crosslens.similarity import read_pairs
 from crosslens.similarity.precomputed import _read_table
 from crosslens.storage import DELIMITERS, csv_delimiter

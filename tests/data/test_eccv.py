@@ -7,11 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from crosslens.core.errors import MissingExtraError, UsageError
+from crosslens.core import MissingExtraError, UsageError
 from crosslens.data import load_dataset, read_eccv
-from crosslens.pipeline.evaluations.evaluation import evaluate
-from crosslens.values.dataset import Dataset
-from crosslens.values.relevance import Relevance
+from crosslens.pipeline import evaluate
+from crosslens.values import Dataset, Relevance
 from tests.tables import rest_slow
 
 eccv_caption = pytest.importorskip("eccv_caption", reason="needs the extra 'eccv'")

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from crosslens.core.errors import InputError, UnknownNameError, UsageError
+from crosslens.core import InputError, UnknownNameError, UsageError
 from crosslens.data import load_dataset
-from crosslens.values.dataset import Dataset
+from crosslens.values import Dataset
 from tests.data import files
 from tests.data.files import write, write_json
 from tests.data.reader_samples import json_sample, json_samples

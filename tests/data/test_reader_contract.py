@@ -11,9 +11,9 @@ from typing import Any
 import polars as pl
 import pytest
 
-from crosslens.core.errors import CrosslensError, UsageError
+from crosslens.core import CrosslensError, UsageError
 from crosslens.data import READERS, WRITERS, is_dataset_path, load_dataset, path_options, reader_options, write_dataset
-from crosslens.values.dataset import Dataset
+from crosslens.values import Dataset
 from tests.data.reader_samples import SAMPLES, Sample
 
 NAMES = [entry.name for entry in READERS]

@@ -13,8 +13,7 @@ import pytest
 
 import crosslens as cl
 from crosslens.core import InputError, MissingExtraError, UnknownNameError, UsageError
-from crosslens.encode import ENCODERS, Encoder, encode_dataset, load_encoder, load_pair_scorer
-from crosslens.encode.encoder import EncodeOptions
+from crosslens.encode import ENCODERS, EncodeOptions, Encoder, encode_dataset, load_encoder, load_pair_scorer
 from crosslens.encode.loading import find_model, folder_revision, needed_files
 from tests.encode.conftest import Counting
 

@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from crosslens.core import UsageError
-from crosslens.encode import load_encoder, load_summariser
-from crosslens.encode.encoder import EncodeOptions
+from crosslens.encode import EncodeOptions, load_encoder, load_summariser
 from crosslens.encode.similarity import _minilm
 from crosslens.encode.text_retrieval import Extractive
 from tests.encode.tiny_models import TEXTS, save_tokenizer

@@ -13,15 +13,12 @@ import pytest
 pytest.importorskip("onnxruntime", reason="pip install 'crosslens[onnx]'")
 pytest.importorskip("PIL", reason="pip install 'crosslens[scenes]'")
 
-from crosslens.core.errors import UsageError
+from crosslens.core import UsageError
 from crosslens.encode import encode_dataset, load_encoder
 from crosslens.encode.adapters.onnx import TINY
-from crosslens.pipeline import group_metrics
-from crosslens.pipeline.evaluations.evaluation import evaluate
-from crosslens.synth import generate
-from crosslens.synth.writing import write_scenes
-from crosslens.values.dataset import Dataset
-from crosslens.values.run import Run
+from crosslens.pipeline import evaluate, group_metrics
+from crosslens.synth import generate, write_scenes
+from crosslens.values import Dataset, Run
 
 LARGEST = 8_000_000
 TRAINING = Path(__file__).parents[2] / "training" / "tiny"

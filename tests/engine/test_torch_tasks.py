@@ -21,8 +21,8 @@ from tests.tables import rest_slow
 
 torch = pytest.importorskip("torch")
 
+from crosslens.rank import task_blocks  # noqa: E402
 from crosslens.rank.gpu import blocks, task_ranking  # noqa: E402
-from crosslens.rank.gpu.blocks import task_blocks  # noqa: E402
 from crosslens.rank.gpu.task_ranking import TaskDevice, device_of_tasks  # noqa: E402
 from crosslens.rank.merged import Blocks  # noqa: E402
 from tests.rank.test_gpu import KINDS, vectors_of  # noqa: E402

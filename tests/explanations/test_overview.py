@@ -12,22 +12,29 @@ import polars as pl
 import pytest
 
 import crosslens as cl
-from crosslens.core import EvidenceList, Figure, PairedBars
-from crosslens.core.errors import ConflictError, InputError
-from crosslens.explanations.causes import CAUSES, OUTCOMES, cause_column
+from crosslens.core import ConflictError, EvidenceList, Figure, InputError, PairedBars
+from crosslens.explanations import (
+    CAUSES,
+    Overview,
+    cause_column,
+    compare_overviews,
+    explain_run,
+    objects_of,
+    save_overview,
+    tabulate_overviews,
+)
+from crosslens.explanations.causes import OUTCOMES
 from crosslens.explanations.concepts import METRICS, compare_images
 from crosslens.explanations.mentions import mentioned_concepts
-from crosslens.explanations.objects import objects_of
-from crosslens.explanations.overview import Overview, confusion_bars, explain_run, save_overview
-from crosslens.explanations.run_comparison import compare_overviews, tabulate_overviews
+from crosslens.explanations.overview import confusion_bars
 from crosslens.explanations.statistics import SCOPES, column_of, metric_means
 from crosslens.statistics import Bootstrap
-from crosslens.values.run import Run
+from crosslens.values import Run
 
 
 @pytest.fixture(scope="module")
 def scenes(tmp_path_factory: pytest.TempPathFactory) -> cl.Dataset:
-    from crosslens.synth.writing import write_scenes
+    from crosslens.synth import write_scenes
 
     folder = tmp_path_factory.mktemp("scenes") / "scenes"
     write_scenes(folder, images=36, seed=3, workers=1)

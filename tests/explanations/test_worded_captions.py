@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from crosslens.explanations import explain_queries, objects_of
-from crosslens.pipeline.evaluations.evaluation import evaluate
-from crosslens.values.dataset import Dataset
+from crosslens.pipeline import evaluate
+from crosslens.values import Dataset
 
 pytest.importorskip("spacy", reason="pip install 'crosslens[language]'")
 

@@ -23,13 +23,12 @@ from crosslens.audits import AuditFolder, AuditRequest, DatasetSource, run_audit
 from crosslens.build.generators.http import _OPTIONS
 from crosslens.cli.app import _root_command
 from crosslens.cli.commands.build import absolute
-from crosslens.core import InputError, UsageError
-from crosslens.core.addresses import ENDPOINT_NAMES, host_of
+from crosslens.core import InputError, UsageError, host_of
+from crosslens.core.addresses import ENDPOINT_NAMES
 from crosslens.data import load_dataset, read_vectors
 from crosslens.encode.chat import ENDPOINT_OPTIONS
 from crosslens.pipeline import AuditOptions, EvaluateOptions, InputOptions, Recipe, read_panel, run_recipe
-from crosslens.storage import local_copy, offline, remote, trust, trusting
-from crosslens.storage.trust import command_line, named_by, require_address
+from crosslens.storage import command_line, local_copy, named_by, offline, remote, require_address, trust, trusting
 from tests.hostile.conftest import Call, Refuses
 
 pytest.importorskip("fsspec")

@@ -16,14 +16,13 @@ import numpy as np
 import pytest
 
 import crosslens as cl
-from crosslens.audits import load_audit
-from crosslens.audits.results import AuditFolder
+from crosslens.audits import AuditFolder, load_audit
 from crosslens.cli import main
 from crosslens.core import InputError
 from crosslens.data import write_dataset
 from crosslens.encode import EncodeOptions
-from crosslens.pipeline import InputOptions, Recipe, Robustness
-from crosslens.pipeline.recipe.inputs import _from_embeddings, load_inputs
+from crosslens.pipeline import InputOptions, Recipe, Robustness, load_inputs
+from crosslens.pipeline.recipe.inputs import _from_embeddings
 from crosslens.similarity import PrecomputedSimilarity
 from crosslens.storage import FORMAT_VERSION, HEADER_FILE, being_written, output as reading, write_header
 from crosslens.storage.output import LOCK_FILE

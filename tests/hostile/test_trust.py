@@ -22,8 +22,7 @@ from crosslens.core import InputError, user_code
 from crosslens.encode import EncodeOptions, load_encoder, load_summariser, require_trusted_model
 from crosslens.engine import SilentProgress
 from crosslens.language.spacy_pipeline import Pipeline, parse_batches
-from crosslens.pipeline import ModelOptions, Recipe, read_panel, recipe_of_run, run_recipe
-from crosslens.pipeline.recipe.inputs import load_inputs
+from crosslens.pipeline import ModelOptions, Recipe, load_inputs, read_panel, recipe_of_run, run_recipe
 from crosslens.storage import NamedCode, UntrustedCodeError, named_by, require_trust, trusting
 from crosslens.synth.generation import _drive_worker
 from crosslens.train import load_training_recipe

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from crosslens.metrics import GainMatrix, compute, parse_metric
-from crosslens.pipeline.evaluations.evaluation import evaluate
+from crosslens.pipeline import evaluate
 from tests.metrics.brute import rank
 
 
@@ -85,7 +85,7 @@ def test_it_is_the_query_image_that_votes() -> None:
 
 def test_by_image_of_lists_and_folds() -> None:
     """Within folds only images of the fold get votes; ready-made lists give what scores give."""
-    from crosslens.values.dataset import Dataset
+    from crosslens.values import Dataset
 
     random = np.random.default_rng(5)
     dataset = Dataset.of({f"i{image}": [f"c{image}-{n}" for n in range(1 + image % 3)] for image in range(8)})

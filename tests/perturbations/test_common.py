@@ -10,12 +10,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
 import crosslens as cl
-from crosslens.core.errors import InputError, UsageError
+from crosslens.core import InputError, UsageError
 from crosslens.perturbations import (
     BRIT_PERTURBATIONS,
+    GROUPS,
     IMAGE_PERTURBATIONS,
     PERTURBATIONS,
     CannotApply,
+    Caption,
     Edit,
     Perturbed,
     apply_edits,
@@ -23,9 +25,8 @@ from crosslens.perturbations import (
     perturbations_with,
     phrase_of,
 )
-from crosslens.perturbations.caption import Caption, Draws
-from crosslens.perturbations.selection import GROUPS
-from crosslens.values.dataset import Dataset
+from crosslens.perturbations.caption import Draws
+from crosslens.values import Dataset
 from tests.language.pipelines import needs_a_pipeline
 
 ENTRIES = list(PERTURBATIONS)

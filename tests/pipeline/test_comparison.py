@@ -10,12 +10,11 @@ import numpy as np
 import pytest
 
 import crosslens as cl
-from crosslens.comparisons.comparison import Comparison, compare
-from crosslens.core import Folded, Intervals, PairedBars
-from crosslens.core.errors import InputError, UnknownNameError, UsageError
+from crosslens.comparisons import Comparison, compare
+from crosslens.core import Folded, InputError, Intervals, PairedBars, UnknownNameError, UsageError
 from crosslens.metrics import measure
 from crosslens.statistics import correct, holm, paired_permutation
-from crosslens.values.run import MetricValues, Run
+from crosslens.values import MetricValues, Run
 from tests.metrics.brute import rank
 
 IMAGES, CAPTIONS = 30, 75

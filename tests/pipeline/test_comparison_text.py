@@ -14,13 +14,10 @@ import numpy as np
 import polars as pl
 import pytest
 
-from crosslens.comparisons import compare, leaderboard
-from crosslens.comparisons.results import Comparison, MetricComparison, difference_figure
-from crosslens.core import Figure
-from crosslens.core.rendering import percent
+from crosslens.comparisons import Comparison, MetricComparison, compare, difference_figure, leaderboard
+from crosslens.core import Figure, percent
 from crosslens.metrics import metric_figure
-from crosslens.pipeline import compare_groups
-from crosslens.pipeline.grouping.groups import GroupedComparison
+from crosslens.pipeline import GroupedComparison, compare_groups
 from crosslens.values import MetricValues, Run
 
 HIT = MetricComparison(

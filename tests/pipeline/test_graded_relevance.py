@@ -10,12 +10,11 @@ import numpy as np
 import polars as pl
 import pytest
 
-from crosslens.comparisons.comparison import compare
-from crosslens.core.errors import ConflictError, InputError, UnknownNameError, UsageError
-from crosslens.pipeline.evaluations.evaluation import evaluate
-from crosslens.pipeline.grouping.groups import group_metrics
+from crosslens.comparisons import compare
+from crosslens.core import ConflictError, InputError, UnknownNameError, UsageError
+from crosslens.pipeline import evaluate, group_metrics
 from crosslens.similarity import relevance_matrix
-from crosslens.values.run import Run
+from crosslens.values import Run
 from tests.pipeline.graded_data import CAPTIONS, DATASET, IMAGES, METRICS, PHI, RANDOM, SCORES, check, expected
 
 

@@ -17,8 +17,16 @@ from crosslens.core import Options, UnknownNameError, UsageError, accepts_option
 from crosslens.core.options import argument_helps
 from crosslens.encode import EncodeOptions
 from crosslens.explanations import explain_queries, explain_run
-from crosslens.pipeline import AuditOptions, InputOptions, ModelOptions, RerankOptions
-from crosslens.pipeline.options import CaptionSetOptions, EvaluateArguments, EvaluateOptions, RobustnessOptions
+from crosslens.pipeline import (
+    AuditOptions,
+    CaptionSetOptions,
+    EvaluateArguments,
+    EvaluateOptions,
+    InputOptions,
+    ModelOptions,
+    RerankOptions,
+    RobustnessOptions,
+)
 from crosslens.pipeline.protocols.analyses import OverviewKeywords, QueryKeywords
 
 KINDS = (EvaluateArguments, RobustnessOptions, CaptionSetOptions, InputOptions, ModelOptions, RerankOptions)

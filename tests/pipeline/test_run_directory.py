@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 import crosslens as cl
-from crosslens.core.errors import ConflictError, InputError
+from crosslens.core import ConflictError, InputError
 from crosslens.storage import Workspace
 from tests.pipeline.small_world import world
 

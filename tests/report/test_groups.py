@@ -9,9 +9,10 @@ import numpy as np
 import polars as pl
 import pytest
 
-from crosslens.core.errors import UnknownNameError, UsageError
-from crosslens.pipeline.grouping.groups import NO_VALUE, group_metrics, groupable_metrics
-from crosslens.values.run import Run
+from crosslens.core import UnknownNameError, UsageError
+from crosslens.pipeline import group_metrics, groupable_metrics
+from crosslens.pipeline.grouping.groups import NO_VALUE
+from crosslens.values import Run
 
 
 def test_by_a_column_of_the_images(run: Run) -> None:

@@ -7,10 +7,10 @@ from dataclasses import replace
 
 import pytest
 
-from crosslens.core.errors import UnknownNameError
+from crosslens.core import UnknownNameError
 from crosslens.metrics import select_metrics
-from crosslens.pipeline.evaluations.sections import runs_table
-from crosslens.values.run import Run
+from crosslens.pipeline import runs_table
+from crosslens.values import Run
 
 WHOLE = """\
 toy model

@@ -8,11 +8,10 @@ import numpy as np
 import polars as pl
 import pytest
 
-from crosslens.core.errors import UnknownNameError, UsageError
-from crosslens.pipeline import over_same_queries
-from crosslens.pipeline.grouping.groups import group_metrics
-from crosslens.pipeline.grouping.side_by_side import WHOLE, side_by_side
-from crosslens.values.run import Run
+from crosslens.core import UnknownNameError, UsageError
+from crosslens.pipeline import group_metrics, over_same_queries, side_by_side
+from crosslens.pipeline.grouping.side_by_side import WHOLE
+from crosslens.values import Run
 
 
 @pytest.fixture

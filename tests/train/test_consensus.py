@@ -11,9 +11,9 @@ from hypothesis import given, strategies as st
 torch = pytest.importorskip("torch")
 
 from crosslens.core import CrosslensError, InputError  # noqa: E402
-from crosslens.train import MODELS, BatchOutput, build_loss  # noqa: E402
+from crosslens.train import MODELS, BatchOutput, InputShape, build_loss  # noqa: E402
 from crosslens.train.captions import CaptionVocabulary, words_of  # noqa: E402
-from crosslens.train.models.protocol import InputShape, build_model, prepare_model  # noqa: E402
+from crosslens.train.models.protocol import build_model, prepare_model  # noqa: E402
 from crosslens.train.models.vectors import STOP_WORDS, concept_graph  # noqa: E402
 
 TEXTS = ["A dog runs.", "a dog and a cat", "The dog runs, 2 dogs run", "a cat sleeps on the dog", "a red ball", "a cat"]

@@ -8,7 +8,7 @@ torch = pytest.importorskip("torch")
 
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence  # noqa: E402
 
-from crosslens.train.models.protocol import CaptionBatch  # noqa: E402
+from crosslens.train import CaptionBatch  # noqa: E402
 from crosslens.train.models.towers import Recurrence, WordStates, run_gru  # noqa: E402
 
 LENGTHS = [[3, 1, 5, 5, 2], [1, 1], [4]]

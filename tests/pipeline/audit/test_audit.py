@@ -12,6 +12,7 @@ import pytest
 
 from crosslens.analyze import ANALYSES, Subject, look_at_groups, look_into_inputs
 from crosslens.audits import (
+    AuditFolder,
     AuditRequest,
     Condition,
     DatasetSource,
@@ -25,7 +26,6 @@ from crosslens.audits import (
     stage as stage_module,
 )
 from crosslens.audits.conclusions import Observed, conclude
-from crosslens.audits.results import AuditFolder
 from crosslens.core import ConflictError, CrosslensError, InputError, UnknownNameError, UsageError
 from crosslens.encode import EncodeOptions
 from crosslens.pipeline import AuditOptions, InputOptions, ModelOptions

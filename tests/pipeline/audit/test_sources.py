@@ -14,8 +14,7 @@ from crosslens.analyze import Subject
 from crosslens.audits import AuditRequest, DatasetSource
 from crosslens.audits.sources import audit_sources, subject_of
 from crosslens.encode import EncodeOptions
-from crosslens.pipeline import AuditOptions, EvaluateOptions, InputOptions, ModelOptions
-from crosslens.pipeline.recipe.execute import run_recipe
+from crosslens.pipeline import AuditOptions, EvaluateOptions, InputOptions, ModelOptions, run_recipe
 from crosslens.storage import trusting
 from crosslens.values import IMAGE_TO_TEXT, TEXT_TO_IMAGE
 from tests.pipeline.small_world import world

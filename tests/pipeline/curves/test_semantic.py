@@ -5,10 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from crosslens.core.errors import InputError, UsageError
-from crosslens.pipeline.curves import curve, parse_counts
-from crosslens.pipeline.evaluations.evaluation import evaluate
-from crosslens.values.dataset import Dataset
+from crosslens.core import InputError, UsageError
+from crosslens.pipeline import curve, evaluate, parse_counts
+from crosslens.values import Dataset
 from tests.pipeline.graded_data import DATASET, PHI, SCORES, expected
 
 

@@ -10,8 +10,7 @@ import pytest
 
 import crosslens as cl
 from crosslens.core import EvidenceList, Folded, Intervals, PairedBars, QueryCards
-from crosslens.pipeline.robustness_study.sections import changed_captions, drop_strip
-from crosslens.pipeline.robustness_study.study import Robustness
+from crosslens.pipeline import Robustness, changed_captions, drop_strip
 from crosslens.values import Ranking
 
 PLANTED = {"c0": (1, 1), "c1": (1, 4), "c2": (1, 2), "c3": (3, 1), "c4": (2, 2), "c5": (1, None)}

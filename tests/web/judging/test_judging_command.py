@@ -18,9 +18,9 @@ pytest.importorskip("sqlalchemy", reason="pip install 'crosslens[web]'")
 import crosslens as cl
 from crosslens.encode import Tokens
 from crosslens.synth import write_scenes
+from crosslens.web import load_answers
 from crosslens.web.judging.database.engine import Database, open_database
 from crosslens.web.judging.database.judgements import record_judgement, requests_by_model
-from crosslens.web.judging.results import load_answers
 from crosslens.web.judging.tasks import Answer
 from tests.build.generators.test_http import Server, content, fails
 from tests.commands import Call, call as call
