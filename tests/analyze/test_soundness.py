@@ -234,6 +234,20 @@ def test_exchanged_images_are_located(share: float, in_pairs: bool, options: dic
         assert np.mean(rows[images] != images) > 0.9
 
 
+def test_images_that_are_found_by_one_of_their_captions_are_not_among_the_exchanged() -> None:
+    rows = exchanged(0.2, 0, in_pairs=False)
+    subject = moved(usual(), images=rows)
+    assert subject.captions is not None
+    unmoved = np.flatnonzero(rows == np.arange(200))[::40]
+    captions = np.array(subject.captions.vectors)
+    wrong = np.flatnonzero(np.isin(subject.owner, unmoved) & (np.arange(1000) % 5 > 0))  # four of five captions
+    captions[wrong] = random_stream(0, "wrong captions").standard_normal((len(wrong), captions.shape[1]))
+    seen = said(subject.with_vectors(captions=captions))["misaligned"]
+    images = {int(ids["query"].split("#")[0].split()[1]) for ids in seen.evidence}
+    assert len(images) > 30
+    assert not images & {*unmoved.tolist()}
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("options", [
     *CLEAN, *({"dimensions": number, "noise": number / 3} for number in (1, 2, 3)), {"noise": 1.5},

@@ -251,6 +251,10 @@ def _exchanged(subject: Subject, direction: Firsts | None) -> _Shift:
     votes = np.zeros((len(lost), len(lost)))
     asked, ranks = np.nonzero(retrieved >= 0)
     np.add.at(votes, (position[images[rows]][asked], retrieved[asked, ranks]), 1 / (1 + ranks))
+    moved = (votes.argmax(axis=1) != np.arange(len(lost))) | ~votes.any(axis=1)  # the others name themselves
+    lost, votes = lost[moved], votes[np.ix_(moved, moved)]
+    if not len(lost):
+        return _Shift()
     names = np.where(votes.max(axis=1) > 0, votes.argmax(axis=1), -1)
     claimed = np.unique(names[names >= 0])
     if len(claimed) <= _NEARLY_ALL * len(lost):
@@ -258,7 +262,7 @@ def _exchanged(subject: Subject, direction: Firsts | None) -> _Shift:
     p = _so_many_different(len(claimed), len(lost))
     # An image that none of the others names may be one that the model cannot place.
     exchanged = rows[np.isin(images[rows], lost[claimed])]
-    away = direction.retrieved[exchanged] == lost[names[position[images[exchanged]]]]
+    away = direction.retrieved[exchanged] == lost[names[np.searchsorted(lost, images[exchanged])]]
     share, most = (float(len(part) / asking.sum()) for part in (exchanged, rows))
     first = ", ".join(ids[row] for row in lost[claimed[:3]])
     return _Shift(
