@@ -18,9 +18,9 @@ def test_the_first_draw_is_the_documented_hash() -> None:
 
 @given(seed=st.integers(), key=st.text(), counts=st.lists(st.integers(1, 1000), max_size=40))
 def test_the_same_key_gives_the_same_draws_within_bounds(seed: int, key: str, counts: list[int]) -> None:
-    first, two = Draws(seed, "x", key), Draws(seed, "x", key)
+    first, second = Draws(seed, "x", key), Draws(seed, "x", key)
     drawn = [first.below(count) for count in counts]
-    assert drawn == [two.below(count) for count in counts]
+    assert drawn == [second.below(count) for count in counts]
     assert all(0 <= value < count for value, count in zip(drawn, counts, strict=True))
 
 

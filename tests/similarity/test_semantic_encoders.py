@@ -109,8 +109,10 @@ def test_fewer_references_tell_nearly_as_much(real: Semantic, count: int) -> Non
     image = np.repeat(np.arange(len(SCENES)), 6)
     result = real.prepare([scene[:count] for scene, _ in SCENES], captions).pairs(image, np.arange(len(captions)))
     assert np.corrcoef(result, grade)[0, 1] > 0.85
-    prepared = real.prepare([scene[:count] for scene, _ in SCENES], [scene[0] for scene, _ in SCENES])
-    assert prepared.pairs(np.arange(len(SCENES)), np.arange(len(SCENES))).min() > 0.85, "a caption among its references"
+    prepared_phi = real.prepare([scene[:count] for scene, _ in SCENES], [scene[0] for scene, _ in SCENES])
+    assert prepared_phi.pairs(np.arange(len(SCENES)), np.arange(len(SCENES))).min() > 0.85, (
+        "a caption among its references"
+    )
 
 
 @pytest.mark.slow

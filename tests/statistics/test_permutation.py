@@ -115,7 +115,7 @@ def test_small_p_values_are_valid() -> None:
 
 def test_without_a_difference_hardly_any_family_of_tests_finds_one() -> None:
     random = np.random.default_rng(6)
-    significant = 0
+    significant_families = 0
     for trial in range(20):
         p_values = []
         for number in range(50):
@@ -124,8 +124,8 @@ def test_without_a_difference_hardly_any_family_of_tests_finds_one() -> None:
                 difference, 0 * difference, np.arange(30), permutations=200, resamples=0, seed=100 * trial + number
             )
             p_values.append(test.p_value)
-        significant += bool(min(holm(p_values)) < 0.05)
-    assert significant <= 4, "one in twenty is promised"
+        significant_families += bool(min(holm(p_values)) < 0.05)
+    assert significant_families <= 4, "one in twenty is promised"
 
 
 def test_a_median_that_differs_by_a_rank() -> None:
@@ -226,8 +226,8 @@ def test_same_seed_same_answer_in_any_order(statistic: str) -> None:
     order = random.permutation(80)
     test = paired_permutation(first, second, clusters, statistic=statistic, seed=9)
     assert test == paired_permutation(first[order], second[order], clusters[order], statistic=statistic, seed=9)
-    exchanged = paired_permutation(second, first, clusters, statistic=statistic, seed=9)
-    assert (exchanged.difference, exchanged.p_value) == (-test.difference, test.p_value)
+    exchanged_test = paired_permutation(second, first, clusters, statistic=statistic, seed=9)
+    assert (exchanged_test.difference, exchanged_test.p_value) == (-test.difference, test.p_value)
     assert test.p_value != paired_permutation(first, second, clusters, statistic=statistic, seed=10).p_value
 
 

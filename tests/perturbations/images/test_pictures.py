@@ -283,8 +283,8 @@ def test_arrays_that_are_no_pictures(array: Any) -> None:
 def test_a_sheet_has_a_row_for_each_change(scenes: dict[str, Any]) -> None:
     picture = next(iter(scenes.values()))
     of_blur = severity_sheet([picture], ["blur"], side=60)
-    two = severity_sheet([picture, np.asarray(picture)], ["blur", "noise@2"], keys=["a", "b"], side=60)
-    assert (two.width, two.height - 6) == (of_blur.width, 4 * (of_blur.height - 6))
+    of_both = severity_sheet([picture, np.asarray(picture)], ["blur", "noise@2"], keys=["a", "b"], side=60)
+    assert (of_both.width, of_both.height - 6) == (of_blur.width, 4 * (of_blur.height - 6))
     with pytest.raises(UsageError):
         severity_sheet([], ["blur"])
     with pytest.raises(UnknownNameError):
