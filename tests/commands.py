@@ -39,12 +39,12 @@ _KEYWORD = re.compile(r"(?<![\w./'\"])[a-z_]+=(?=True|False|None|,|;| |$)")
 def check_named_flags(words: list[str], messages: str) -> None:
     """Every flag in an error or a note is one of the command that prints it, and none is written as Python does."""
     command = _command_of(words)
-    known = {flag for parameter in command.params for flag in (*parameter.opts, *parameter.secondary_opts)}
+    flags = {flag for parameter in command.params for flag in (*parameter.opts, *parameter.secondary_opts)}
     for line in messages.splitlines():
         # Other commands may be proposed, and what was typed in may be repeated.
         if "crosslens " in line or "pip install" in line or "o such option" in line:
             continue
-        assert set(_FLAG.findall(line)) <= {*known, "--help"}, line
+        assert set(_FLAG.findall(line)) <= {*flags, "--help"}, line
         if line.startswith("  fix: "):
             assert not _KEYWORD.search(line.replace("-D ", "")) or "-D " in line, line
 

@@ -56,7 +56,7 @@ def each_row(
 
 def covering(choices: Mapping[str, Iterable[str]]) -> set[str]:
     """The names of few rows, in which every two choices meet that meet in any row."""
-    pairs = {name: set(combinations(sorted(set(chosen)), 2)) for name, chosen in choices.items()}
+    pairs = {name: set(combinations(sorted(set(numbers)), 2)) for name, numbers in choices.items()}
     missing, few = set[tuple[str, ...]]().union(*pairs.values()), set[str]()
     while missing:
         few.add(best := max(pairs, key=lambda name: len(pairs[name] & missing)))

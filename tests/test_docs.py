@@ -38,7 +38,7 @@ DEMO = "crosslens demo --images 24"
 REFRESH = "if the new figures are right: python scripts/shown_output.py"
 
 
-def named(page: Path) -> str:
+def page_name(page: Path) -> str:
     return str(page.relative_to(ROOT))
 
 
@@ -53,7 +53,7 @@ def test_reference_page_is_up_to_date(name: str) -> None:
 
 def test_keywords_for_editors_are_up_to_date() -> None:
     for file, text in keyword_stubs().items():
-        assert file.read_text(encoding="utf-8") == text, f"{named(file)}: run: make docs"
+        assert file.read_text(encoding="utf-8") == text, f"{page_name(file)}: run: make docs"
 
 
 @each_row("path", sorted(COMMANDS))
@@ -90,13 +90,15 @@ def test_every_reader_explains_its_options() -> None:
 
 def test_every_recipe_key_is_explained() -> None:
     page = (DOCS / "reference" / "formats.md").read_text(encoding="utf-8")
-    keys = [one.name for kind in (InputOptions, ModelOptions, EvaluateOptions) for one in dataclasses.fields(kind)]
+    keys = [field.name for kind in (InputOptions, ModelOptions, EvaluateOptions) for field in dataclasses.fields(kind)]
     assert not [key for key in keys if f"`{key}`" not in page]
     defaults = dict(re.findall(r"^\| `(\w+)` \| `?\"?([^|`\"]*?)\"?`? \|", page, re.MULTILINE))
-    for one in dataclasses.fields(EvaluateOptions):
-        if one.default not in (None, ()):
-            written = str(one.default).lower() if isinstance(one.default, bool) else str(one.default)  # as in TOML
-            assert defaults[one.name] == written, f"the default of {one.name} is {written}"
+    for field in dataclasses.fields(EvaluateOptions):
+        if field.default not in (None, ()):
+            written = (
+                str(field.default).lower() if isinstance(field.default, bool) else str(field.default)
+            )  # as in TOML
+            assert defaults[field.name] == written, f"the default of {field.name} is {written}"
 
 
 # Dependencies
@@ -110,9 +112,9 @@ def declared_dependencies() -> set[str]:
         *(line for line in servers if not line.startswith("#")),
         *project["project"]["dependencies"],
         *project["build-system"]["requires"],
-        *(x for one in optional for x in one),
+        *(x for extra in optional for x in extra),
     ]
-    return {re.split(r"[\[<>=!~; ]", one)[0] for one in listed} - {"crosslens"}
+    return {re.split(r"[\[<>=!~; ]", requirement)[0] for requirement in listed} - {"crosslens"}
 
 
 def test_dependencies_page_matches_pyproject() -> None:
@@ -168,9 +170,9 @@ def spoken_commands(page: Path) -> Iterator[tuple[int, str]]:
     for block in blocks(page):
         if block.language in ("bash", "sh", "console", "shell"):
             for line in block.text.replace("\\\n", " ").splitlines():
-                found = re.match(r"^\s*(?:\$ )?(crosslens\b.*)$", line)
-                if found:
-                    yield block.line, found[1]
+                command = re.match(r"^\s*(?:\$ )?(crosslens\b.*)$", line)
+                if command:
+                    yield block.line, command[1]
 
 
 def fault(line: str) -> str:
@@ -182,37 +184,40 @@ def fault(line: str) -> str:
     command = COMMANDS[path]
     rest = spread_values(words[len(path.split()) :], command)
     flags = {
-        name for one in command.params if getattr(one, "is_flag", False) for name in [*one.opts, *one.secondary_opts]
+        name
+        for parameter in command.params
+        if getattr(parameter, "is_flag", False)
+        for name in [*parameter.opts, *parameter.secondary_opts]
     }
-    known = {name for one in command.params for name in [*one.opts, *one.secondary_opts]} | {
+    accepted = {name for parameter in command.params for name in [*parameter.opts, *parameter.secondary_opts]} | {
         "--help",
         "-h",
         "--help-all",
     }
-    values = {name: one.nargs for one in command.params for name in one.opts}
+    values = {name: parameter.nargs for parameter in command.params for name in parameter.opts}
     positional, skip = [], 0
     for word in rest:
         name = word.split("=")[0]
         if skip:
             skip -= 1
         elif word.startswith("-") and word != "-":
-            if name not in known:
+            if name not in accepted:
                 return f"no such option: {name}"
             skip = 0 if "=" in word or name in flags | {"--help"} else values.get(name, 1)
         else:
             positional.append(word)
     if skip:
         return f"{rest[-1]} lacks its value"
-    arguments = [one for one in command.params if one.param_type_name == "argument"]
-    fewest = sum(one.required for one in arguments)
+    arguments = [parameter for parameter in command.params if parameter.param_type_name == "argument"]
+    fewest = sum(parameter.required for parameter in arguments)
     if "--help" not in rest and len(positional) < fewest:
         return f"needs {fewest} arguments"
-    if all(one.nargs == 1 for one in arguments) and len(positional) > len(arguments):
+    if all(parameter.nargs == 1 for parameter in arguments) and len(positional) > len(arguments):
         return f"takes at most {len(arguments)} arguments"
     return ""
 
 
-@each_row("page", PAGES, ids=named)
+@each_row("page", PAGES, ids=page_name)
 def test_commands_on_pages_exist(page: Path) -> None:
     faults = [f"line {line}: {text}: {wrong}" for line, text in spoken_commands(page) if (wrong := fault(text))]
     assert not faults
@@ -234,7 +239,7 @@ def test_every_command_is_taught_somewhere() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("page", RUNNING, ids=named)
+@pytest.mark.parametrize("page", RUNNING, ids=page_name)
 def test_page_does_what_it_says(page: Path, tmp_path: Path) -> None:
     """Runs every bash and python block in order; a text block shows lines that the block before it really printed."""
     printed: list[str] = []
@@ -242,7 +247,11 @@ def test_page_does_what_it_says(page: Path, tmp_path: Path) -> None:
         if block.language in ("bash", "python"):
             printed = run_block(block, tmp_path).splitlines()
         elif block.language == "text":
-            missing = [line for line in shown_lines(block.text) if not any(alike(line, one) for one in printed)]
+            missing = [
+                line
+                for line in shown_lines(block.text)
+                if not any(alike(line, printed_line) for printed_line in printed)
+            ]
             assert not missing, f"line {block.line}: not printed any more: {missing} ({REFRESH})"
 
 
@@ -254,20 +263,22 @@ def readme_console() -> str:
 def test_readme_shows_what_is_printed(tmp_path: Path) -> None:
     """A smaller demo prints the same lines with other numbers."""
     printed = {outline(line) for line in run_block(typed(readme_console(), DEMO), tmp_path).splitlines()}
-    shown = shown_lines(readme_console())
-    assert len(shown) > 5
-    assert not [line for line in shown if outline(line) not in printed]
+    readme_lines = shown_lines(readme_console())
+    assert len(readme_lines) > 5
+    assert not [line for line in readme_lines if outline(line) not in printed]
 
 
 @pytest.mark.slow
 def test_figures_in_the_readme_are_those_of_the_demo(tmp_path: Path) -> None:
     printed = run_block(typed(readme_console()), tmp_path).splitlines()
-    shown = shown_lines(readme_console())
-    assert not [line for line in shown if not any(alike(line, one) for one in printed)], REFRESH
+    readme_lines = shown_lines(readme_console())
+    assert not [line for line in readme_lines if not any(alike(line, printed_line) for printed_line in printed)], (
+        REFRESH
+    )
 
 
 @pytest.mark.parametrize(
-    ("shown", "printed", "same"),
+    ("line", "printed", "same"),
     [
         ("Hit@1   40.5  [34.0, 47.0]", "Hit@1  42.1 [35.0, 48.5]", True),
         ("Hit@1   40.5  [34.0, 47.0]", "Hit@1  51.0 [45.0, 58.5]", False),
@@ -279,8 +290,8 @@ def test_figures_in_the_readme_are_those_of_the_demo(tmp_path: Path) -> None:
         ("1,200 captions", "2,400 captions", False),
     ],
 )
-def test_near_is_near_and_far_is_far(shown: str, printed: str, same: bool) -> None:
-    assert alike(shown, printed) == same
+def test_near_is_near_and_far_is_far(line: str, printed: str, same: bool) -> None:
+    assert alike(line, printed) == same
 
 
 def test_lines_are_brought_up_to_date() -> None:
@@ -298,7 +309,7 @@ def test_a_row_is_taken_from_its_own_table() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("page", [page for page in WRITTEN if ">>>" in page.read_text(encoding="utf-8")], ids=named)
+@pytest.mark.parametrize("page", [page for page in WRITTEN if ">>>" in page.read_text(encoding="utf-8")], ids=page_name)
 def test_examples_on_pages_hold(page: Path) -> None:
     """In a process of its own: an example may register things."""
     options = ["-o", "ELLIPSIS", "-o", "NORMALIZE_WHITESPACE"]
@@ -318,7 +329,7 @@ def test_how_to_pages_are_few_and_one_leads_to_all() -> None:
     assert set(re.findall(r"\]\(([\w-]+\.md)\)", how_to["index.md"])) == set(how_to) - {"index.md"}
 
 
-@pytest.mark.parametrize("page", list(ROOT.glob("*.md")), ids=named)
+@pytest.mark.parametrize("page", list(ROOT.glob("*.md")), ids=page_name)
 def test_links_of_top_pages_lead_somewhere(page: Path) -> None:
     links = re.findall(r"\]\((?!https?:|#)([^)#\s]+)", page.read_text(encoding="utf-8"))
     assert not [link for link in links if not (ROOT / link).exists()]

@@ -95,11 +95,11 @@ def package_of(module: str) -> str:
 
 def modules_in(source: Path) -> dict[str, Path]:
     """Dotted name → file, ``crosslens.rank`` for ``rank/__init__.py``."""
-    found = {}
+    files = {}
     for file in sorted(source.rglob("*.py")):
         parts = [source.name, *file.relative_to(source).with_suffix("").parts]
-        found[".".join(parts[:-1] if parts[-1] == "__init__" and len(parts) > 1 else parts)] = file
-    return found
+        files[".".join(parts[:-1] if parts[-1] == "__init__" and len(parts) > 1 else parts)] = file
+    return files
 
 
 @lru_cache(maxsize=1)
@@ -153,7 +153,7 @@ def _targets(node: Importing, module: str, is_package: bool) -> Iterator[tuple[s
 
 
 def within_package(imports: list[Import]) -> list[Import]:
-    return [one for one in imports if one.target.split(".")[0] == PACKAGE]
+    return [statement for statement in imports if statement.target.split(".")[0] == PACKAGE]
 
 
 def unknown_packages(source: Path) -> list[str]:
@@ -167,21 +167,24 @@ def unknown_packages(source: Path) -> list[str]:
 def upward_imports(source: Path) -> list[str]:
     """Imports from a lower floor to a higher one, or from a package to the topmost modules (its version excepted)."""
     faults = []
-    for one in within_package(imports_in(source)):
-        if not one.package or (not one.target_package and one.names == ("__version__",)):
+    for statement in within_package(imports_in(source)):
+        if not statement.package or (not statement.target_package and statement.names == ("__version__",)):
             continue
-        reach = FLOOR_OF.get(one.target_package, -1) if one.target_package else len(FLOORS)
-        if reach > FLOOR_OF.get(one.package, len(FLOORS)):
-            faults.append(f"{one.module}, line {one.line}: {one.package} must not import {one.target} from above")
+        reach = FLOOR_OF.get(statement.target_package, -1) if statement.target_package else len(FLOORS)
+        if reach > FLOOR_OF.get(statement.package, len(FLOORS)):
+            faults.append(
+                f"{statement.module}, line {statement.line}: {statement.package} must not import "
+                f"{statement.target} from above"
+            )
     return faults
 
 
 def package_circle(source: Path) -> list[str]:
     """Packages that import each other in a circle; empty where there is none."""
     graph: dict[str, set[str]] = {}
-    for one in within_package(imports_in(source)):
-        if one.package and one.target_package and one.package != one.target_package:
-            graph.setdefault(one.package, set()).add(one.target_package)
+    for statement in within_package(imports_in(source)):
+        if statement.package and statement.target_package and statement.package != statement.target_package:
+            graph.setdefault(statement.package, set()).add(statement.target_package)
     return circle(graph)
 
 
@@ -279,12 +282,12 @@ def test_one_name_one_class() -> None:
 
 def test_heavy_packages_are_imported_where_they_are_used() -> None:
     faults = [
-        f"{one.module}, line {one.line}: {one.target}"
-        for one in imports_in(SOURCE)
-        if one.at_start and one.target.split(".")[0] in HEAVY
-        if not (one.target.split(".")[0] == "torch" and one.module.startswith(DEFINES_MODULES))
-        if not (one.target.split(".")[0] in WEB_PACKAGES and one.package == "web")
-        if one.module.removeprefix(f"{PACKAGE}.") not in ROOF
+        f"{statement.module}, line {statement.line}: {statement.target}"
+        for statement in imports_in(SOURCE)
+        if statement.at_start and statement.target.split(".")[0] in HEAVY
+        if not (statement.target.split(".")[0] == "torch" and statement.module.startswith(DEFINES_MODULES))
+        if not (statement.target.split(".")[0] in WEB_PACKAGES and statement.package == "web")
+        if statement.module.removeprefix(f"{PACKAGE}.") not in ROOF
     ]
     assert not faults, "import these inside the function that needs them"
 
@@ -298,15 +301,15 @@ def test_types_are_checked_alike_wherever_extras_are_missing() -> None:
         for requirement in (*project["dependencies"], *project["optional-dependencies"]["web"])
     }
     names_of = {"argon2_cffi": "argon2", "pillow": "PIL", "python_multipart": "multipart"}
-    known = {names_of.get(name, name) for name in installed} | {"click", "anyio", "markupsafe", "crosslens"}
-    known |= sys.stdlib_module_names
-    known |= {
+    allowed = {names_of.get(name, name) for name in installed} | {"click", "anyio", "markupsafe", "crosslens"}
+    allowed |= sys.stdlib_module_names
+    allowed |= {
         name.split(".")[0] for entry in overrides if entry.get("ignore_missing_imports") for name in entry["module"]
     }
     faults = {
         f"{imported.module}, line {imported.line}: {imported.target}"
         for imported in imports_in(SOURCE)
-        if imported.target.split(".")[0] not in known
+        if imported.target.split(".")[0] not in allowed
     }
     assert not faults, "name these packages in [[tool.mypy.overrides]] of pyproject.toml"
     # Where such a package is missing its classes are Any, of which mypy allows a subclass only where that is said.
@@ -322,8 +325,8 @@ def test_types_are_checked_alike_wherever_extras_are_missing() -> None:
         module = ".".join(("crosslens", *file.relative_to(SOURCE).with_suffix("").parts))
         for node in nodes:
             if isinstance(node, ast.ClassDef) and foreign & {ast.unparse(base) for base in node.bases}:
-                said = "type: ignore[misc" in text.splitlines()[node.lineno - 1]
-                assert said or any(fnmatch(module, name) for name in loose), f"{module}, line {node.lineno}"
+                marked = "type: ignore[misc" in text.splitlines()[node.lineno - 1]
+                assert marked or any(fnmatch(module, name) for name in loose), f"{module}, line {node.lineno}"
 
 
 def test_the_training_package_loads_without_torch() -> None:

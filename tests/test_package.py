@@ -141,14 +141,14 @@ def test_types_travel_with_the_package() -> None:
 
 def test_errors_about_missing_packages_name_real_extras() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    named = set()
+    extras = set()
     for file in (ROOT / "src").rglob("*.py"):
         text = file.read_text(encoding="utf-8")
         # Parsing all modules takes seconds.
         for node in ast.walk(ast.parse(text if "MissingExtraError" in text or "import_library" in text else "")):
             if isinstance(node, ast.Call) and getattr(node.func, "id", "") in ("MissingExtraError", "import_library"):
-                named |= {argument.value for argument in node.args[2:3] if isinstance(argument, ast.Constant)}
+                extras |= {argument.value for argument in node.args[2:3] if isinstance(argument, ast.Constant)}
             elif isinstance(node, ast.FunctionDef) and node.name == "import_library":
-                named.add(ast.literal_eval(node.args.defaults[0]))
-    assert len(named) > 3
-    assert named <= set(project["optional-dependencies"])
+                extras.add(ast.literal_eval(node.args.defaults[0]))
+    assert len(extras) > 3
+    assert extras <= set(project["optional-dependencies"])

@@ -36,12 +36,12 @@ def test_text_only_leaves_a_caption_of_every_image_out(panel: ModuleType) -> Non
     drawn = part(panel, [5, 5, 6, 7])
     scores = panel.text_only(panel.L6)(drawn)
     vectors = [row / np.linalg.norm(row) for row in drawn.vectors(panel.L6)]
-    own: list[list[int]] = [[] for _ in drawn.dataset.image_ids]
+    captions_by_image: list[list[int]] = [[] for _ in drawn.dataset.image_ids]
     for row, image in enumerate(drawn.dataset.caption_image):
-        own[image].append(row)
-    for rows in own:
+        captions_by_image[image].append(row)
+    for rows in captions_by_image:
         for position, caption in enumerate(rows):
-            for image, candidates in enumerate(own):
+            for image, candidates in enumerate(captions_by_image):
                 others = [row for k, row in enumerate(candidates) if k != position % len(candidates)]
                 assert caption not in others
                 mean = sum(vectors[row] for row in others) / len(others)
@@ -98,9 +98,9 @@ def test_captions_by_image_in_any_order(panel: ModuleType) -> None:
 def test_every_looked_at_pair_says_what_it_is(panel: ModuleType) -> None:
     import hardest
 
-    seen = hardest.notes()
-    assert seen
-    assert all(note["kind"] in hardest.KINDS[:-1] and note["note"] for note in seen.values())
+    notes = hardest.notes()
+    assert notes
+    assert all(note["kind"] in hardest.KINDS[:-1] and note["note"] for note in notes.values())
 
 
 @pytest.mark.slow

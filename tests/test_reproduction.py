@@ -26,8 +26,10 @@ CAPTION = re.compile(r"^(?:\*\*|<\|[^>]*\|>)?(Table|Figure) (\d+)[.:]", re.MULTI
 def measurement_names() -> list[str]:
     """All that the rows name; the measurements themselves are imported with their test."""
     rows = (ROOT / "reproduce" / "papers").glob("*.toml")
-    named = (row.get("measurement", ()) for file in rows for row in tomllib.loads(file.read_text()).get("row", ()))
-    return sorted({name for names in named for name in ((names,) if isinstance(names, str) else names)})
+    measurements = (
+        row.get("measurement", ()) for file in rows for row in tomllib.loads(file.read_text()).get("row", ())
+    )
+    return sorted({name for names in measurements for name in ((names,) if isinstance(names, str) else names)})
 
 
 GOLDEN = """\
@@ -169,8 +171,8 @@ def test_what_several_rows_write_is_made_by_the_first(reproduction: ModuleType) 
         reproduction.Row("P", f"Table {number}", "a", "1", "needed", "b", "crosslens synth -o scenes")
         for number in (1, 2)
     )
-    made = reproduction.makers([reproduction.Paper("P", "A paper", "p.txt", rows)])
-    assert made["scenes"] == "[P Table 1](#p)"
+    made_by = reproduction.makers([reproduction.Paper("P", "A paper", "p.txt", rows)])
+    assert made_by["scenes"] == "[P Table 1](#p)"
 
 
 def test_a_status_must_be_known(reproduction: ModuleType) -> None:

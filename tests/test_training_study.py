@@ -139,15 +139,16 @@ def test_tables_have_a_row_for_everything(study: ModuleType, figures: Any) -> No
 def test_sam_is_all_that_differs_on_the_papers_models(study: ModuleType) -> None:
     cells = study.table_2_cells()
     assert {model for model, _, _ in cells} == {"CVSE", "SGR", "SGR, InfoNCE", "VSRN", "VSRN, InfoNCE"}
-    for (model, losses, fraction), own in cells.items():
-        assert [cell.seed for cell in own] == [0, 1, 2]
-        with_sam, without = (cell.recipe.identity() for cell in (own[0], cells[model, "", fraction][0]))
+    for (model, losses, fraction), repetitions in cells.items():
+        assert [cell.seed for cell in repetitions] == [0, 1, 2]
+        with_sam, without = (cell.recipe.identity() for cell in (repetitions[0], cells[model, "", fraction][0]))
         assert {**with_sam, "losses": []} == {**without, "losses": []}
         added = with_sam["losses"][len(without["losses"]) :]
         assert with_sam["losses"][: len(without["losses"])] == without["losses"]
         assert [entry["kind"] for entry in added] == (["sam"] if losses else [])
     assert all(
-        model.startswith("VSRN") == ("captioning" in str(own[0].recipe.losses)) for (model, *_), own in cells.items()
+        model.startswith("VSRN") == ("captioning" in str(repetitions[0].recipe.losses))
+        for (model, *_), repetitions in cells.items()
     )
 
 
@@ -236,10 +237,10 @@ def test_the_sentences_of_the_page_hold_for_the_kept_figures(study: ModuleType) 
 
 
 def test_without_the_triplet_loss_cvse_keeps_its_levels(study: ModuleType) -> None:
-    for (sampling, tau, kept, _), own in study.cvse_cells().items():
-        kinds = [entry["kind"] for entry in own[0].recipe.losses]
+    for (sampling, tau, kept, _), repetitions in study.cvse_cells().items():
+        kinds = [entry["kind"] for entry in repetitions[0].recipe.losses]
         assert kinds == (["triplet"] if kept else []) + ["consensus", "sam"]
-        assert own[0].recipe.losses[-1] == {"kind": "sam", "sampling": sampling, "tau": tau, "weight": 5.0}
+        assert repetitions[0].recipe.losses[-1] == {"kind": "sam", "sampling": sampling, "tau": tau, "weight": 5.0}
 
 
 def test_means(study: ModuleType) -> None:

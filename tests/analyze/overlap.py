@@ -42,9 +42,9 @@ class PreparedOverlap:
         return len(self._references), len(self._captions)
 
     def block(self, rows: slice) -> Array:
-        chosen = self._references[rows]
-        self._owner.largest = max(self._owner.largest, len(chosen))
-        cells = [[overlap(references, caption) for caption in self._captions] for references in chosen]
+        references_of_block = self._references[rows]
+        self._owner.largest = max(self._owner.largest, len(references_of_block))
+        cells = [[overlap(references, caption) for caption in self._captions] for references in references_of_block]
         return np.array(cells, np.float32)
 
     def pairs(self, images: Array, captions: Array) -> Array:

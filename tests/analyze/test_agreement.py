@@ -37,9 +37,9 @@ def judged(n: int = 150, seed: int = 0, judges: int = 3) -> Judgements:
 def test_figures_are_those_of_scipy() -> None:
     people = judged()
     result = cl.agreement(DATASET, people, Overlap(), resamples=0)
-    own = DATASET.caption_image[people.captions] == people.images
-    assert 0 < own.sum() < len(own)
-    for part, rows in (("all", np.ones(len(own), bool)), ("non-gt", ~own)):
+    is_own = DATASET.caption_image[people.captions] == people.images
+    assert 0 < is_own.sum() < len(is_own)
+    for part, rows in (("all", np.ones(len(is_own), bool)), ("non-gt", ~is_own)):
         values, scores = result.values["overlap"][rows], people.scores[rows]
         assert result.figure("overlap", "pearson", part).mean == pytest.approx(scipy.stats.pearsonr(values, scores)[0])
         assert result.figure("overlap", "spearman", part).mean == pytest.approx(
@@ -48,7 +48,7 @@ def test_figures_are_those_of_scipy() -> None:
         for variant in "bc":
             expected = scipy.stats.kendalltau(values, scores, variant=variant)[0]
             assert result.figure("overlap", f"kendall-{variant}", part).mean == pytest.approx(expected)
-    assert result.figure("binary").mean == pytest.approx(scipy.stats.pearsonr(own, people.scores)[0])
+    assert result.figure("binary").mean == pytest.approx(scipy.stats.pearsonr(is_own, people.scores)[0])
     assert isnan(result.figure("binary", "pearson", "non-gt").mean)
     assert isnan(result.figure("overlap").low)
 
@@ -72,8 +72,8 @@ def test_intervals_and_differences_resample_images() -> None:
     assert difference.low < difference.mean < difference.high < 0
     again = cl.agreement(DATASET, people, {"overlap": Overlap(), "noise": noise}, resamples=300, threads=1)
     assert again.as_dict() == result.as_dict()
-    other = cl.agreement(DATASET, people, {"overlap": Overlap(), "noise": noise}, resamples=300, seed=1)
-    assert other.figure("overlap").low != estimate.low
+    other_seed = cl.agreement(DATASET, people, {"overlap": Overlap(), "noise": noise}, resamples=300, seed=1)
+    assert other_seed.figure("overlap").low != estimate.low
 
 
 def test_pooled_judges_are_observations_of_their_own() -> None:
@@ -225,22 +225,22 @@ def test_crisscrossed_captions_correlate_as_rows_read_and_scored_by_hand_do(tmp_
     lines, pairs = [], []
     for caption in range(36):
         for image in {caption // 3, *random.choice(12, 3).tolist()}:
-            own = image == caption // 3
-            score = round(float(np.clip(random.normal(4 if own else 1.5, 0.8), 0, 5)), 2)
+            is_own = image == caption // 3
+            score = round(float(np.clip(random.normal(4 if is_own else 1.5, 0.8), 0, 5)), 2)
             lines.append(f"COCO_val2014:sentid:{100 + caption},COCO_val2014_{1000 + image:012d}.jpg,{score},c2i")
-            pairs.append((image, caption, own, score))
+            pairs.append((image, caption, is_own, score))
     file = tmp_path / "sits_test.csv"
     file.write_text("caption,image,agg_score,sampling_method\n" + "\n".join(lines) + "\n")
     result = cl.agreement(dataset, file, "cider:split", resamples=0)
-    images, captions, own, scores = (np.array(column) for column in zip(*pairs, strict=True))
+    images, captions, is_own, scores = (np.array(column) for column in zip(*pairs, strict=True))
     references = list(texts.values())
     cider = np.array([
         obvious(references, dataset.texts[caption], image, references, plain=False)
         for image, caption in zip(images, captions, strict=True)
     ])  # fmt: skip
     for phi, part, values, rows in (
-        ("binary", "all", own, slice(None)), ("cider:split", "all", cider, slice(None)),
-        ("cider:split", "non-gt", cider, ~own),
+        ("binary", "all", is_own, slice(None)), ("cider:split", "all", cider, slice(None)),
+        ("cider:split", "non-gt", cider, ~is_own),
     ):  # fmt: skip
         expected = scipy.stats.pearsonr(values[rows], scores[rows])[0]
         assert result.figure(phi, "pearson", part).mean == pytest.approx(expected, abs=1e-6), (phi, part)

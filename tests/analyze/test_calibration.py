@@ -86,10 +86,10 @@ def test_a_calibration_set_with_one_class_is_one_clear_error() -> None:
 
 def test_thresholds_are_kept_with_what_they_come_from(tmp_path: Path) -> None:
     dataset, images, captions = world(9)
-    chosen = {"clip": calibrate(dataset, images @ captions.T, model="clip", seed=3)}
-    write_thresholds(tmp_path / "thresholds.json", chosen)
-    assert read_thresholds(tmp_path / "thresholds.json") == chosen
-    assert read_thresholds(tmp_path) == chosen
+    thresholds = {"clip": calibrate(dataset, images @ captions.T, model="clip", seed=3)}
+    write_thresholds(tmp_path / "thresholds.json", thresholds)
+    assert read_thresholds(tmp_path / "thresholds.json") == thresholds
+    assert read_thresholds(tmp_path) == thresholds
     (tmp_path / "thresholds.json").write_text(
         '{"format": "crosslens/thresholds", "version": 1, "models": {"clip": {"threshold": "high"}}}'
     )
@@ -144,25 +144,25 @@ def test_levels_without_one_model_equal_those_of_the_smaller_panel(tie_breaker: 
     ids = five.table["caption"].to_list(), five.table["image"].to_list()
     result = assign_levels(*ids, scores, five.thresholds, tie_breaker=tie_breaker)
     left_out = measure_left_out(result)
-    assert [own.model for own in left_out] == list(five.models)
+    assert [removal.model for removal in left_out] == list(five.models)
     rates = {model: sum(score >= 6.0 for score in scores[model]) / len(five) for model in result.panel}
     roles = {max(rates, key=rates.__getitem__): "strongest", min(rates, key=rates.__getitem__): "weakest"}
     whole = result.table["difficulty"].to_list()
-    for own in left_out:
-        rest = {model: values for model, values in scores.items() if model != own.model}
-        breaker = tie_breaker if len(rest) - 1 in (2, 4) and own.model != tie_breaker else None
+    for removal in left_out:
+        rest = {model: values for model, values in scores.items() if model != removal.model}
+        breaker = tie_breaker if len(rest) - 1 in (2, 4) and removal.model != tie_breaker else None
         panel = {model: values for model, values in rest.items() if breaker or model != tie_breaker}
         smaller = assign_levels(*ids, panel, five.thresholds, tie_breaker=breaker).table["difficulty"].to_list()
-        assert own.role == ("tie-breaker" if own.model == tie_breaker else roles.get(own.model, ""))
-        assert own.changed == pytest.approx(sum(a != b for a, b in zip(whole, smaller, strict=True)) / len(whole))
-        assert own.shares == pytest.approx({name: smaller.count(name) / len(whole) for name in result.levels})
-        observed = 1 - own.changed
+        assert removal.role == ("tie-breaker" if removal.model == tie_breaker else roles.get(removal.model, ""))
+        assert removal.changed == pytest.approx(sum(a != b for a, b in zip(whole, smaller, strict=True)) / len(whole))
+        assert removal.shares == pytest.approx({name: smaller.count(name) / len(whole) for name in result.levels})
+        observed = 1 - removal.changed
         chance = sum(whole.count(name) * smaller.count(name) for name in result.levels) / len(whole) ** 2
-        assert own.kappa == pytest.approx((observed - chance) / (1 - chance))
-    assert max(own.changed for own in left_out) > 0
+        assert removal.kappa == pytest.approx((observed - chance) / (1 - chance))
+    assert max(removal.changed for removal in left_out) > 0
     # Fewer votes are unanimous more easily: no pair leaves easy or hard.
     whole_shares = {name: whole.count(name) / len(whole) for name in ("easy", "hard")}
-    assert all(own.shares[name] >= whole_shares[name] for own in left_out for name in whole_shares)
+    assert all(removal.shares[name] >= whole_shares[name] for removal in left_out for name in whole_shares)
 
 
 def test_a_panel_without_one_model_needs_shares_of_votes() -> None:
@@ -207,10 +207,10 @@ def test_filter_loss_is_drawn_level_by_level() -> None:
     (section,) = loss.sections()
     (chart,) = section.charts
     assert isinstance(chart, Lines)
-    assert [own.name for own in chart.series] == [*(level for level in loss.levels if level != "all"), "all"]
-    for own in chart.series:
-        expected = loss.curve.filter(level=own.name)["lost"].to_list()
-        assert [figure.value for figure in own.figures] == expected
+    assert [line.name for line in chart.series] == [*(level for level in loss.levels if level != "all"), "all"]
+    for line in chart.series:
+        expected = loss.curve.filter(level=line.name)["lost"].to_list()
+        assert [figure.value for figure in line.figures] == expected
     (table,) = section.tables
     assert [row[0] for row in table.rows] == ["0.5", "2"]
     assert table.rows[0][1].value == loss.table["lost"][0]  # type: ignore[union-attr]

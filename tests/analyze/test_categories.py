@@ -46,21 +46,23 @@ def rank_in(row: Array, item: int) -> int:
 def slow_retrieval(dataset: Dataset, scores: Array, levels: list[str], level: str, k: int) -> dict[str, float]:
     """From the definitions, pair by pair."""
     result: dict[str, float] = {}
-    own = dataset.caption_image.tolist()
-    ranks = {c: rank_in(scores[:, c], own[c]) for c in range(len(own)) if levels[c] == level}
-    result["t2i all"] = sum(rank <= k for rank in ranks.values()) / len(own)
+    owners = dataset.caption_image.tolist()
+    ranks = {c: rank_in(scores[:, c], owners[c]) for c in range(len(owners)) if levels[c] == level}
+    result["t2i all"] = sum(rank <= k for rank in ranks.values()) / len(owners)
     result["t2i category"] = sum(rank <= k for rank in ranks.values()) / len(ranks) if ranks else np.nan
     result["t2i MedR"] = median(ranks.values()) if ranks else np.nan
     hits, images, every, precisions = 0, 0, [], []
     for image in range(len(dataset.image_ids)):
-        captions = [c for c in range(len(own)) if own[c] == image and levels[c] == level]
+        captions = [c for c in range(len(owners)) if owners[c] == image and levels[c] == level]
         if not captions:
             continue
-        found = sorted(rank_in(scores[image], c) for c in captions)
+        caption_ranks = sorted(rank_in(scores[image], c) for c in captions)
         images += 1
-        hits += found[0] <= k
-        every += found
-        precisions.append(sum((n + 1) / r for n, r in enumerate(found) if r <= len(found)) / len(found))
+        hits += caption_ranks[0] <= k
+        every += caption_ranks
+        precisions.append(
+            sum((n + 1) / r for n, r in enumerate(caption_ranks) if r <= len(caption_ranks)) / len(caption_ranks)
+        )
     result["i2t all"] = hits / len(dataset.image_ids)
     result["i2t category"] = hits / images if images else np.nan
     result["i2t MeanR"] = float(np.mean(every)) if every else np.nan
@@ -168,11 +170,13 @@ def test_auprc_equals_the_slow_reference(seed: int) -> None:
     categories = Categories.of(table_of(dataset, levels))
     pairs = classification_pairs(dataset, categories, negatives=2, seed=seed)
     result = category_results((), categories, pairs=pairs, scores={"m": scores}, resamples=0)
-    own = scores[dataset.caption_image, np.arange(scores.shape[1])]
-    negative = [float(scores[i, c]) for i, c in zip(pairs.pairs.images, pairs.pairs.captions, strict=True)][len(own) :]
+    matching_scores = scores[dataset.caption_image, np.arange(scores.shape[1])]
+    negative = [float(scores[i, c]) for i, c in zip(pairs.pairs.images, pairs.pairs.captions, strict=True)][
+        len(matching_scores) :
+    ]
     assert len(negative) == 2 * len(dataset.image_ids)
     for level in set(levels):
-        positive = [float(score) for score, name in zip(own, levels, strict=True) if name == level]
+        positive = [float(score) for score, name in zip(matching_scores, levels, strict=True) if name == level]
         assert result.value("m", "AUPRC", level) == pytest.approx(slow_average_precision(positive, negative))
         row = result.classification.filter(pl.col("category") == level).row(0, named=True)
         assert row["chance"] == pytest.approx(len(positive) / (len(positive) + len(negative)))
@@ -184,7 +188,7 @@ def test_mismatched_captions_are_of_other_images_and_depend_on_the_seed_and_the_
     for seed in range(20):
         pairs = classification_pairs(dataset, categories, seed=seed)
         for image, caption in list(zip(pairs.pairs.images, pairs.pairs.captions, strict=True))[6:]:
-            texts = [text for text, own in zip(dataset.texts, dataset.caption_image, strict=True) if own == image]
+            texts = [text for text, owner in zip(dataset.texts, dataset.caption_image, strict=True) if owner == image]
             assert dataset.texts[caption] not in texts
     fewer = dataset.select(["a", "c", "d"])
     assert classification_pairs(dataset, categories).pairs.ids == classification_pairs(dataset, categories).pairs.ids
@@ -218,7 +222,9 @@ def test_rejected_captions_with_scores_of_their_own(tmp_path: Path) -> None:
     single = classification_pairs(dataset, categories, rejected, seed=1)
     assert [image for image, _ in single.pairs.ids[3:]] == ["a.jpg", "b.jpg"]
     turned = classification_pairs(dataset, categories, rejected.reverse(), seed=1)
-    texts = [{own.pairs.dataset.texts[caption] for caption in own.pairs.captions[3:]} for own in (single, turned)]
+    texts = [
+        {result.pairs.dataset.texts[caption] for caption in result.pairs.captions[3:]} for result in (single, turned)
+    ]
     assert texts[0] == texts[1]  # the order of the file does not matter
 
 

@@ -33,14 +33,17 @@ TEXTS = {
 def spoken(texts: Sequence[str], progress: Any) -> list[tuple[list[str], Array]]:
     """A vector for each word, by its letters."""
     words = [[word for word in text.split() if word.isalpha()] for text in texts]
-    return [(own, np.array([[len(word), ord(word[0]) - 100, 1.0] for word in own]).reshape(-1, 3)) for own in words]
+    return [
+        (words_of_caption, np.array([[len(word), ord(word[0]) - 100, 1.0] for word in words_of_caption]).reshape(-1, 3))
+        for words_of_caption in words
+    ]
 
 
 def slow_match(left: Sequence[Sequence[float]], right: Sequence[Sequence[float]]) -> float:
     if not left or not right:
         return math.nan
-    precision = sum(max(cosine(word, other) for other in right) for word in left) / len(left)
-    recall = sum(max(cosine(word, other) for other in left) for word in right) / len(right)
+    precision = sum(max(cosine(word, word_in_right) for word_in_right in right) for word in left) / len(left)
+    recall = sum(max(cosine(word, word_in_left) for word_in_left in left) for word in right) / len(right)
     return 2 * precision * recall / (precision + recall) if precision > 0 and recall > 0 else 0.0
 
 
@@ -64,7 +67,7 @@ def test_every_quantity_has_a_slow_reference() -> None:
     )
     cider = load_similarity("cider", df=dataset).prepare([[text] for text in dataset.texts], dataset.texts)
     matrix = cider.block(slice(None)).astype(float)
-    words = [own.tolist() for _, own in spoken(dataset.texts, None)]
+    words = [words_of_caption.tolist() for _, words_of_caption in spoken(dataset.texts, None)]
     expected = {
         "co_caption_cosine": slow_means(dataset, lambda a, b: cosine(captions[a].tolist(), captions[b].tolist())),
         "co_caption_sentence": slow_means(dataset, lambda a, b: cosine(sentences[a].tolist(), sentences[b].tolist())),
@@ -73,15 +76,15 @@ def test_every_quantity_has_a_slow_reference() -> None:
     }
     for name, values in expected.items():
         np.testing.assert_allclose(result.per_image[name].to_numpy(), values, atol=1e-6, err_msg=name)
-        known = [value for value in values if not math.isnan(value)]
-        assert result.estimates[name].mean == pytest.approx(sum(known) / len(known), abs=1e-6)
+        defined_values = [value for value in values if not math.isnan(value)]
+        assert result.estimates[name].mean == pytest.approx(sum(defined_values) / len(defined_values), abs=1e-6)
         assert math.isnan(result.estimates[name].low), "fewer than ten images"
-    own = [
+    by_image = [
         [cosine(images[image].tolist(), captions[row].tolist())
          for row in range(len(captions)) if dataset.caption_image[row] == image]
         for image in range(len(images))
     ]  # fmt: skip
-    means = [sum(values) / len(values) if values else math.nan for values in own]
+    means = [sum(values) / len(values) if values else math.nan for values in by_image]
     np.testing.assert_allclose(result.per_image["pair_cosine"].to_numpy(), means)
     assert result.per_image["co_caption_cosine"].to_list()[1] is None, "a single caption has no co-captions"
     assert result.as_dict()["co_caption_words"]["pairs"] == 4, "a caption without words is not compared"
@@ -94,7 +97,7 @@ def test_every_pair_once(counts: list[int]) -> None:
     expected = [
         (image, a, b)
         for image in range(len(counts))
-        for a, b in combinations([row for row, own in enumerate(dataset.caption_image) if own == image], 2)
+        for a, b in combinations([row for row, owner in enumerate(dataset.caption_image) if owner == image], 2)
     ]
     assert list(zip(owner.tolist(), first.tolist(), second.tolist(), strict=True)) == expected
 
@@ -103,7 +106,7 @@ def test_every_pair_once(counts: list[int]) -> None:
 def test_matching_is_symmetric_and_bounded(left: int, right: int, seed: int) -> None:
     rng = np.random.default_rng(seed)
     words = [rng.normal(size=(size, 3)) for size in (left, right)]
-    words = [own / np.linalg.norm(own, axis=1, keepdims=True) for own in words]
+    words = [words_of_caption / np.linalg.norm(words_of_caption, axis=1, keepdims=True) for words_of_caption in words]
     score = match_words(words[0], words[1])
     assert score == pytest.approx(match_words(words[1], words[0]), abs=1e-12)
     assert score == pytest.approx(slow_match(words[0].tolist(), words[1].tolist()), abs=1e-9)
@@ -123,13 +126,13 @@ def test_without_co_captions_only_pairs_with_the_image_remain() -> None:
 @pytest.mark.slow
 def test_diverse_captions_score_lower() -> None:
     same = cl.Dataset.of({f"i{n}": [f"a dog runs over grass {n}", f"a dog runs on grass {n}"] for n in range(9)})
-    other = cl.Dataset.of({f"i{n}": [f"a dog runs over grass {n}", f"freedom at dawn {n}"] for n in range(9)})
+    diverse = cl.Dataset.of({f"i{n}": [f"a dog runs over grass {n}", f"freedom at dawn {n}"] for n in range(9)})
     rng = np.random.default_rng(0)
     results = [
         measure_caption_diversity(
             dataset, images=rng.normal(size=(9, 4)), captions=rng.normal(size=(18, 4)), words=spoken, resamples=0
         ).estimates
-        for dataset in (same, other)
+        for dataset in (same, diverse)
     ]
     for name in ("co_caption_words", "co_caption_cider"):
         assert results[0][name].mean > results[1][name].mean

@@ -30,10 +30,10 @@ def vectors(count: int, seed: int) -> Array:
 def slow(captions: Array, images: Array, owner: list[int], k: int, temperature: float) -> list[float]:
     """Every caption, every other image, one number at a time."""
     entropies = []
-    for text, own in zip(captions, owner, strict=True):
+    for text, owner_row in zip(captions, owner, strict=True):
         cosines = []
         for row, image in enumerate(images):
-            if row != own:
+            if row != owner_row:
                 lengths = math.sqrt(sum(x * x for x in text)) * math.sqrt(sum(x * x for x in image))
                 cosines.append(sum(a * b for a, b in zip(text, image, strict=True)) / lengths)
         weights = [math.exp(cosine / temperature) for cosine in sorted(cosines, reverse=True)[:k]]
@@ -113,9 +113,9 @@ def test_different_images_are_drawn_apart() -> None:
     first = cl.analyze.dataset_discriminability(
         dataset(6, 1), images=vectors(6, 1), captions=vectors(6, 2), k=3, temperature=0.1
     )
-    other = cl.Dataset.of({f"other{n}": [f"text {n}"] for n in range(7)}, name="others")
+    second_dataset = cl.Dataset.of({f"other{n}": [f"text {n}"] for n in range(7)}, name="others")
     second = cl.analyze.dataset_discriminability(
-        other, images=vectors(7, 3), captions=vectors(7, 4), k=3, temperature=0.1
+        second_dataset, images=vectors(7, 3), captions=vectors(7, 4), k=3, temperature=0.1
     )
     change = compare_discriminability([first, second], resamples=100).changes["others"]["dis"]
     assert not change.paired

@@ -56,10 +56,10 @@ def test_one_model_has_no_medium_pairs() -> None:
     result = cl.difficulty(DATASET, scores={"one": KNOWN["one"]}, thresholds=THRESHOLDS)
     assert result.counts() == {"easy": 2, "hard": 3}
     assert "medium" not in result.text()
-    named = cl.difficulty(
+    with_mapping = cl.difficulty(
         DATASET, scores={"one": KNOWN["one"]}, thresholds=THRESHOLDS, mapping="yes=all so=rest no=none"
     )
-    assert named.counts() == {"yes": 2, "so": 0, "no": 3}
+    assert with_mapping.counts() == {"yes": 2, "so": 0, "no": 3}
 
 
 @given(st.data())
@@ -75,9 +75,9 @@ def test_votes_equal_the_definition(data: st.DataObject) -> None:
     for row, (caption, image) in enumerate(zip(DATASET.caption_ids, DATASET.caption_image, strict=True)):
         votes = 0
         for model in scores:
-            said = int(scores[model][image][row] >= thresholds[model])
-            assert table[f"vote[{model}]"][row] == said
-            votes += said
+            vote = int(scores[model][image][row] >= thresholds[model])
+            assert table[f"vote[{model}]"][row] == vote
+            votes += vote
         name = "easy" if votes == models else "hard" if votes == 0 else "medium"
         assert table.row(row)[:5] == (caption, DATASET.image_ids[image], votes, models, name)
 
@@ -167,9 +167,9 @@ def test_what_cannot_be_compared_is_refused() -> None:
     fewer = replace(result, table=result.table.head(3))
     with pytest.raises(CrosslensError, match="2 of 5 pairs have no level"):
         result.disagreements("one", "two", fewer)
-    own = replace(result, table=result.table.select("caption", "image", "difficulty"))
+    without_votes = replace(result, table=result.table.select("caption", "image", "difficulty"))
     with pytest.raises(CrosslensError, match="the table has no votes"):
-        result.disagreements("one", "two", own)
+        result.disagreements("one", "two", without_votes)
 
 
 def test_a_caption_of_several_images_has_a_row_per_pair() -> None:

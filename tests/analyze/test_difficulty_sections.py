@@ -46,8 +46,8 @@ def test_without_pictures_the_other_captions_stand_for_them() -> None:
     study = DifficultyStudy(cl.difficulty(dataset, scores, {"only": 0.5}), dataset=dataset)
     told = [[line for line in card.details if line.startswith("also: ")] for card in cards_of(study).cards]
     assert told == [["also: two"], ["also: one <b>"], ["also: one <b>"], []]
-    seen = cards_of(replace(study, pictures={"a": "a.jpg"})).cards
-    assert not any(line.startswith("also: ") for card in seen for line in card.details)
+    cards = cards_of(replace(study, pictures={"a": "a.jpg"})).cards
+    assert not any(line.startswith("also: ") for card in cards for line in card.details)
 
 
 def test_captions_and_names_are_not_markup(study: DifficultyStudy) -> None:
@@ -82,14 +82,14 @@ def test_curves_pass_through_their_thresholds() -> None:
     random = np.random.default_rng(0)
     dataset = cl.Dataset.of({f"i{row}": [f"text {row}"] for row in range(40)})
     scores = {name: np.eye(40) + spread * random.normal(size=(40, 40)) for name, spread in (("a", 0.5), ("b", 0.9))}
-    calibrations = {name: calibrate(dataset, own, model=name) for name, own in scores.items()}
-    result = cl.difficulty(dataset, scores, {name: own.threshold for name, own in calibrations.items()})
+    calibrations = {name: calibrate(dataset, scores_of_model, model=name) for name, scores_of_model in scores.items()}
+    result = cl.difficulty(dataset, scores, {name: calibration.threshold for name, calibration in calibrations.items()})
     (section,) = DifficultyStudy(result, calibrations=calibrations).sections()
     chart = section.charts[1]
     assert isinstance(chart, Scatter)
     for cloud, trend in zip(chart.clouds, chart.trends, strict=True):
-        own = calibrations[cloud.name]
-        assert cloud.points[0] == pytest.approx((100 * own.recall, 100 * own.precision))
+        calibration = calibrations[cloud.name]
+        assert cloud.points[0] == pytest.approx((100 * calibration.recall, 100 * calibration.precision))
         assert cloud.points[0] in trend.points
     svg = DifficultyStudy(result, calibrations=calibrations).chart(1).svg
     assert svg.count('<g class="s2">\n<polyline class="curve"') == 1, "a curve has the colour of its point"

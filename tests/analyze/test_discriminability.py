@@ -21,19 +21,19 @@ def embeddings(vectors: Any, prefix: str = "x") -> cl.Embeddings:
     return cl.Embeddings.of(np.asarray(vectors, np.float64), [f"{prefix}{row}" for row in range(len(vectors))])
 
 
-def slow(text: Array, images: Array, own: int, k: int, temperature: float) -> float:
+def slow(text: Array, images: Array, own_image: int, k: int, temperature: float) -> float:
     """One description, one number at a time."""
     cosines = []
     for row, image in enumerate(images):
-        if row != own:
+        if row != own_image:
             best = max(
                 sum(float(a) * float(b) for a, b in zip(text, vector, strict=True))
                 / (math.sqrt(sum(float(a) ** 2 for a in text)) * math.sqrt(sum(float(b) ** 2 for b in vector)))
                 for vector in np.atleast_2d(image)
             )
             cosines.append(best)
-    chosen = sorted(cosines, reverse=True)[:k]
-    weights = [math.exp((cosine - chosen[0]) / temperature) for cosine in chosen]
+    nearest = sorted(cosines, reverse=True)[:k]
+    weights = [math.exp((cosine - nearest[0]) / temperature) for cosine in nearest]
     return -sum(w / sum(weights) * math.log(w / sum(weights)) for w in weights if w > 0)
 
 
@@ -73,8 +73,8 @@ def test_the_own_image_does_not_count() -> None:
 
 
 def test_the_papers_temperature_says_nothing() -> None:
-    texts, images, own = random(50, 200, 16, seed=1)
-    result = measure_discriminability(embeddings(texts), embeddings(images), own, k=20, temperature=1.0)
+    texts, images, own_images = random(50, 200, 16, seed=1)
+    result = measure_discriminability(embeddings(texts), embeddings(images), own_images, k=20, temperature=1.0)
     assert result.values.min() > 0.99 * math.log(20)
     assert (result.values > entropy_band(20, 0.8)[1]).all()
 
@@ -97,10 +97,10 @@ def test_the_band() -> None:
 def test_as_the_reference_says(
     texts: int, images: int, dimension: int, seed: int, several: int, temperature: float, data: st.DataObject
 ) -> None:
-    left, right, own = random(texts, images, dimension, seed, several)
+    left, right, own_images = random(texts, images, dimension, seed, several)
     k = data.draw(st.integers(1, images - 1))
-    result = measure_discriminability(embeddings(left), embeddings(right), own, k=k, temperature=temperature)
-    expected = [slow(left[row], right, int(own[row]), k, temperature) for row in range(texts)]
+    result = measure_discriminability(embeddings(left), embeddings(right), own_images, k=k, temperature=temperature)
+    expected = [slow(left[row], right, int(own_images[row]), k, temperature) for row in range(texts)]
     np.testing.assert_allclose(result.values, expected, atol=1e-8 + 1e-13 / temperature)
     assert (result.values >= 0).all()
     assert (result.values <= math.log(k)).all()
@@ -108,18 +108,18 @@ def test_as_the_reference_says(
 
 @given(st.integers(0, 2**32 - 1), st.integers(1, 7), st.booleans())
 def test_neither_tile_nor_order_nor_length_changes_it(seed: int, tile: int, ties: bool) -> None:
-    texts, images, own = random(9, 40, 5, seed)
+    texts, images, own_images = random(9, 40, 5, seed)
     if ties:  # many images in the same place, more than are proposed at first
         images[5:35] = images[5]
-    whole = measure_discriminability(embeddings(texts), embeddings(images), own, k=6, temperature=0.1)
-    tiled = measure_discriminability(embeddings(texts), embeddings(images), own, k=6, temperature=0.1, tile=tile)
+    whole = measure_discriminability(embeddings(texts), embeddings(images), own_images, k=6, temperature=0.1)
+    tiled = measure_discriminability(embeddings(texts), embeddings(images), own_images, k=6, temperature=0.1, tile=tile)
     assert np.array_equal(whole.values, tiled.values)
     assert np.array_equal(whole.neighbours.items, tiled.neighbours.items)
     order = np.random.default_rng(seed).permutation(40)
-    moved = np.where(own >= 0, np.argsort(order)[own], -1)
+    moved = np.where(own_images >= 0, np.argsort(order)[own_images], -1)
     shuffled = measure_discriminability(embeddings(texts), embeddings(images[order]), moved, k=6, temperature=0.1)
     assert np.array_equal(whole.values, shuffled.values)
-    scaled = measure_discriminability(embeddings(4 * texts), embeddings(images / 2), own, k=6, temperature=0.1)
+    scaled = measure_discriminability(embeddings(4 * texts), embeddings(images / 2), own_images, k=6, temperature=0.1)
     assert np.array_equal(whole.values, scaled.values)
 
 
@@ -131,10 +131,10 @@ def test_a_higher_temperature_is_never_surer(cosines: list[float], temperature: 
 
 
 def test_the_temperature_that_centres() -> None:
-    texts, images, own = random(101, 60, 8, seed=3)
-    result = measure_discriminability(embeddings(texts), embeddings(images), own, k=10)
+    texts, images, own_images = random(101, 60, 8, seed=3)
+    result = measure_discriminability(embeddings(texts), embeddings(images), own_images, k=10)
     centred = measure_discriminability(
-        embeddings(texts), embeddings(images), own, k=10, temperature=result.centring_temperature()
+        embeddings(texts), embeddings(images), own_images, k=10, temperature=result.centring_temperature()
     )
     assert np.median(centred.values) == pytest.approx(math.log(10) / 2, abs=1e-9)
 
@@ -156,7 +156,7 @@ def test_the_histogram_counts_everything() -> None:
 
 
 def test_wrong_use_is_explained() -> None:
-    texts, images, own = random(3, 5, 4, seed=0)
+    texts, images, own_images = random(3, 5, 4, seed=0)
     with pytest.raises(UsageError, match="choose k from 1 to 4"):
         measure_discriminability(embeddings(texts), embeddings(images), [0, 1, 2], k=5)
     with pytest.raises(InputError, match="dimensions"):
@@ -164,7 +164,7 @@ def test_wrong_use_is_explained() -> None:
     with pytest.raises(UsageError, match="without"):
         nearest_items(texts, images, 2, without=[0, 1, 9])
     with pytest.raises(UsageError, match="temperature"):
-        measure_discriminability(embeddings(texts), embeddings(images), own, k=2, temperature=0)
+        measure_discriminability(embeddings(texts), embeddings(images), own_images, k=2, temperature=0)
     uncertain = cl.Embeddings(tuple("abcde"), images, np.ones_like(images))
     with pytest.raises(UsageError, match="distributions"):
         nearest_items(texts, uncertain, 2)

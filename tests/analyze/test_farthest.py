@@ -24,33 +24,33 @@ def distance(left: list[float], right: list[float], metric: str) -> float:
         for x, y in zip(left, right, strict=True):
             total += (x - y) * (x - y)
         return total
-    product = own = other = 0.0
+    product = first_square = second_square = 0.0
     for x, y in zip(left, right, strict=True):
         product += x * y
-        own += x * x
-        other += y * y
-    if own == 0 or other == 0:
+        first_square += x * x
+        second_square += y * y
+    if first_square == 0 or second_square == 0:
         return 0.0
-    return -max(-1.0, min(1.0, product / math.sqrt(own * other)))
+    return -max(-1.0, min(1.0, product / math.sqrt(first_square * second_square)))
 
 
 def slow(vectors: Array, first: int, count: int, metric: str) -> list[int]:
     rows = [[float(number) for number in row] for row in vectors]
-    chosen = [first]
+    order = [first]
     nearest = [distance(row, rows[first], metric) for row in rows]
-    while len(chosen) < count:
+    while len(order) < count:
         best = -1
         for row, near in enumerate(nearest):
-            if row not in chosen and (best < 0 or near > nearest[best]):
+            if row not in order and (best < 0 or near > nearest[best]):
                 best = row
-        chosen.append(best)
+        order.append(best)
         nearest = [min(near, distance(row, rows[best], metric)) for row, near in zip(rows, nearest, strict=True)]
-    return chosen
+    return order
 
 
 def check(vectors: Array, count: int, metric: str, **options: Any) -> None:
-    chosen = farthest_points(vectors, count, metric=metric, **options)
-    assert chosen.tolist() == slow(vectors, int(chosen[0]), count, metric)
+    rows = farthest_points(vectors, count, metric=metric, **options)
+    assert rows.tolist() == slow(vectors, int(rows[0]), count, metric)
 
 
 @given(
@@ -106,17 +106,19 @@ def vectorised(vectors: Array, first: int, count: int, metric: str) -> list[int]
     """The same loop over whole columns: ``cumsum`` adds one number after the other."""
     rows = vectors.astype(np.float64)
     squares = np.cumsum(rows * rows, axis=1)[:, -1]
-    chosen, nearest = [first], np.full(len(rows), np.inf)
-    while len(chosen) < count:
-        last = rows[chosen[-1]]
+    rows_taken, nearest = [first], np.full(len(rows), np.inf)
+    while len(rows_taken) < count:
+        last = rows[rows_taken[-1]]
         if metric == "euclidean":
             distances = np.cumsum((rows - last) ** 2, axis=1)[:, -1]
         else:
-            distances = -np.clip(np.cumsum(rows * last, axis=1)[:, -1] / np.sqrt(squares * squares[chosen[-1]]), -1, 1)
+            distances = -np.clip(
+                np.cumsum(rows * last, axis=1)[:, -1] / np.sqrt(squares * squares[rows_taken[-1]]), -1, 1
+            )
         nearest = np.minimum(nearest, distances)
-        nearest[chosen] = -np.inf
-        chosen.append(int(np.argmax(nearest)))
-    return chosen
+        nearest[rows_taken] = -np.inf
+        rows_taken.append(int(np.argmax(nearest)))
+    return rows_taken
 
 
 @pytest.mark.parametrize("metric", ["cosine", "euclidean"])
@@ -125,13 +127,13 @@ def test_many_rows(metric: str, n: int, d: int, count: int) -> None:
     rng = np.random.default_rng(n)
     vectors = rng.standard_normal((n // 20, d))[rng.integers(n // 20, size=n)]
     vectors = (vectors + 0.2 * rng.standard_normal((n, d))).astype(np.float32)
-    chosen = farthest_points(vectors, count, metric=metric)
-    assert chosen.tolist() == vectorised(vectors, int(chosen[0]), count, metric)
+    rows = farthest_points(vectors, count, metric=metric)
+    assert rows.tolist() == vectorised(vectors, int(rows[0]), count, metric)
 
 
 def test_all_the_same_in_order() -> None:
-    chosen = farthest_points(np.ones((9, 3)), 9)
-    assert chosen[1:].tolist() == sorted(chosen[1:])
+    rows = farthest_points(np.ones((9, 3)), 9)
+    assert rows[1:].tolist() == sorted(rows[1:])
 
 
 def test_a_memory_mapped_file_and_embeddings(tmp_path: Path) -> None:

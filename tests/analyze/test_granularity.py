@@ -57,7 +57,7 @@ def own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 @lru_cache
 def by_hand(text: str) -> dict[str, float]:
     """Every feature of one caption, one token after the other."""
-    known = load_wordnet()
+    wordnet = load_wordnet()
     parse = parse_texts([text], cache=False)[0]
     count = dict.fromkeys(("adjectives", "articles", "determiners", "quantifiers", "cardinals", "words", "tokens"), 0)
     phrases, names, depths, noun_depths = set(), set(), [], []
@@ -76,14 +76,14 @@ def by_hand(text: str) -> dict[str, float]:
             count["quantifiers"] += noun or tag in ("DT", "PDT", "JJ", "JJR", "JJS")
         if parse.arcs[token] == "pobj":
             phrases.add(parse.heads[token])
-        senses = known.synsets(word)
+        senses = wordnet.synsets(word)
         if len(senses):
-            depths.append(max(int(known.min_depth([sense])[0]) for sense in senses.tolist()))
+            depths.append(max(int(wordnet.min_depth([sense])[0]) for sense in senses.tolist()))
         for sense in senses.tolist():
-            names.update(known.lemmas(sense))
-        nouns = known.synsets(word, "n")
+            names.update(wordnet.lemmas(sense))
+        nouns = wordnet.synsets(word, "n")
         if tag.startswith("NN") and len(nouns):
-            noun_depths.append(max(int(known.min_depth([sense])[0]) for sense in nouns.tolist()))
+            noun_depths.append(max(int(wordnet.min_depth([sense])[0]) for sense in nouns.tolist()))
     tokens, words = count.pop("tokens"), count["words"]
     return {
         **count,
@@ -270,7 +270,7 @@ def test_every_feature_has_a_chart_of_all_sets() -> None:
     words, depth = section.charts
     assert isinstance(words, Lines)
     assert (words.title, depth.title) == ("words", "concept depth")
-    assert [own.name for own in words.series] == ["coarse", "fine"]
+    assert [line.name for line in words.series] == ["coarse", "fine"]
     at = dict(zip(words.across, words.series[0].figures, strict=True))
     assert {across: figure.value for across, figure in at.items() if figure.value} == {2.0: 0.5, 3.0: 0.5}
     assert words.across == tuple(float(n) for n in range(2, 13)), "whole numbers stand alone"

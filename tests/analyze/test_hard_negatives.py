@@ -247,9 +247,9 @@ def test_comparison_is_over_the_cases_that_both_have() -> None:
     part = evaluate_scores(negatives, np.array([0.0, 1.0, np.nan, 0.0]), "part", skip_missing=True, resamples=0)
     result = compare_hard_negatives(whole, part, permutations=9, resamples=0)
     assert [row.cases for row in result.differences] == [1, 1]
-    other = evaluate_scores(two_pictures(1), np.zeros(4), "other", resamples=0)
+    other_run = evaluate_scores(two_pictures(1), np.zeros(4), "other", resamples=0)
     with pytest.raises(UsageError, match="same cases"):
-        compare_hard_negatives(whole, other)
+        compare_hard_negatives(whole, other_run)
 
 
 @pytest.mark.parametrize(("first", "second"), [(0, 0), (1, 0), (5, 5), (9, 2), (2, 9), (30, 14)])

@@ -57,8 +57,8 @@ def test_real_sugar_crepe(shared_data: Path) -> None:
     }  # fmt: skip
     assert result.pairs.height == 2 * len(result) == 2 * 7511
     names = set((shared_data / "coco_val2017" / "names.txt").read_text(encoding="utf-8").split())
-    own = result.dataset.captions.filter("right")["image"]
-    assert sum(name in names for name in own) == 6439
+    images = result.dataset.captions.filter("right")["image"]
+    assert sum(name in names for name in images) == 6439
 
 
 def test_aro_relation(tmp_path: Path) -> None:

@@ -40,8 +40,8 @@ class Words:
     name = "words"
 
     def encode_texts(self, texts: Sequence[str]) -> np.ndarray[Any, Any]:
-        known = ("red", "blue", "square", "circle", "tree", "over")
-        return np.array([[text.lower().count(word) + 0.01 for word in known] for text in texts], np.float32)
+        vocabulary = ("red", "blue", "square", "circle", "tree", "over")
+        return np.array([[text.lower().count(word) + 0.01 for word in vocabulary] for text in texts], np.float32)
 
 
 def paint(folder: Path, **colours: tuple[int, int, int]) -> None:
@@ -80,21 +80,21 @@ def test_aro_shows_the_box_and_not_the_photo(tmp_path: Path) -> None:
     pixels = np.zeros((4, 8, 3), np.uint8)
     pixels[:, :4, 0], pixels[:, 4:, 2] = 250, 250
     image.fromarray(pixels).save(tmp_path / "images" / "9.png")
-    seen: list[tuple[int, ...]] = []
+    images_scored: list[tuple[int, ...]] = []
 
     class Seeing(Colours):
         def encode_images(self, images: Sequence[Any]) -> np.ndarray[Any, Any]:
-            seen.extend(
+            images_scored.extend(
                 (*image.size, *np.asarray(image).mean(axis=(0, 1)).round().astype(int).tolist()) for image in images
             )
             return super().encode_images(images)
 
     file = write_json(tmp_path / "visual_genome_relation.json", relations()[:2])
     cl.analyze.score_hard_negatives(file, Seeing(), resamples=0)
-    assert sorted(seen) == [(4, 4, 0, 0, 250), (4, 4, 250, 0, 0)]
-    seen.clear()
+    assert sorted(images_scored) == [(4, 4, 0, 0, 250), (4, 4, 250, 0, 0)]
+    images_scored.clear()
     cl.analyze.score_hard_negatives(file, Seeing(), crop=False, resamples=0)
-    assert seen == [(8, 4, 125, 0, 125)]
+    assert images_scored == [(8, 4, 125, 0, 125)]
 
 
 def test_winoground_with_a_model_of_both_sides(tmp_path: Path) -> None:
@@ -124,8 +124,8 @@ class Matching:
         for path, text in zip(images, texts, strict=True):
             with image.open(path) as picture:
                 colour = COLOURS[int(np.argmax(picture.getpixel((0, 0))))]
-            named = [word for word in text.split() if word in COLOURS]
-            result.append(float(bool(named) and named[0] == colour))
+            colours = [word for word in text.split() if word in COLOURS]
+            result.append(float(bool(colours) and colours[0] == colour))
         return np.array(result)
 
 

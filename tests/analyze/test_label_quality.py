@@ -65,15 +65,19 @@ words = st.lists(st.sampled_from(sorted(OF_MEANING)), unique=True, max_size=4)
 
 
 @given(words, st.lists(words, max_size=4), words)
-def test_agreement_is_that_of_every_pair_of_words(own: list[str], others: list[list[str]], objects: list[str]) -> None:
+def test_agreement_is_that_of_every_pair_of_words(
+    query_words: list[str], others: list[list[str]], objects: list[str]
+) -> None:
     result = compare_concepts(
-        CaptionNouns(tuple(own), tuple(own)), [CaptionNouns(tuple(words), tuple(words)) for words in others], objects
+        CaptionNouns(tuple(query_words), tuple(query_words)),
+        [CaptionNouns(tuple(words), tuple(words)) for words in others],
+        objects,
     )
     elsewhere = {OF_MEANING[word] for words in (*others, objects) for word in words}
-    missing = [word for word in own if OF_MEANING[word] not in elsewhere]
+    missing = [word for word in query_words if OF_MEANING[word] not in elsewhere]
     assert list(result.missing) == missing
     assert result.compared == bool(elsewhere)
-    share = (len(own) - len(missing)) / len(own) if own and elsewhere else None
+    share = (len(query_words) - len(missing)) / len(query_words) if query_words and elsewhere else None
     assert result.share == share
     agreed = {
         group
@@ -82,7 +86,7 @@ def test_agreement_is_that_of_every_pair_of_words(own: list[str], others: list[l
         and times > len(others) / 2
     }
     assert {OF_MEANING[word] for word in result.agreed} == agreed
-    assert {OF_MEANING[word] for word in result.silent} == agreed - {OF_MEANING[word] for word in own}
+    assert {OF_MEANING[word] for word in result.silent} == agreed - {OF_MEANING[word] for word in query_words}
 
 
 def test_a_verb_is_no_object_of_a_caption() -> None:
@@ -110,7 +114,7 @@ def test_copies_are_all_captions_with_the_same_words_in_order(rows: list[tuple[i
     texts, owner = [text.lower() for text in dataset.texts], dataset.caption_image.tolist()
     result = same_captions(dataset)
     for row, text in enumerate(texts):
-        others = {owner[other] for other in range(len(texts)) if owner[other] != owner[row] and texts[other] == text}
+        others = {owner[copy] for copy in range(len(texts)) if owner[copy] != owner[row] and texts[copy] == text}
         assert set(result.get(row, {})) == others
 
 
@@ -148,21 +152,21 @@ def world(images: int = 200, per_image: int = 4, seed: int = 0, noise: float = 0
     captions, vectors, texts = {}, np.zeros((images, 64)), []
     words = {word: random.normal(size=64) for word in WORDS_SEEN}
     for image in range(images):
-        seen = [str(word) for word in random.choice(WORDS_SEEN, 5, replace=False)]
+        visible_words = [str(word) for word in random.choice(WORDS_SEEN, 5, replace=False)]
         place = str(random.choice(WORDS_SEEN))
-        own = []
+        captions_of_image = []
         for number in range(per_image):
-            named = [str(word) for word in random.permutation(seen)[:4]]
-            own.append(TEMPLATES[number].format(*named, place))
-            texts.append([*named, place])
-        captions[f"im{image}"] = own
-        vectors[image] = sum(words[word] for word in (*seen, place))
-    encoded = np.array([sum(words[word] for word in named) for named in texts])
+            words_of_caption = [str(word) for word in random.permutation(visible_words)[:4]]
+            captions_of_image.append(TEMPLATES[number].format(*words_of_caption, place))
+            texts.append([*words_of_caption, place])
+        captions[f"im{image}"] = captions_of_image
+        vectors[image] = sum(words[word] for word in (*visible_words, place))
+    encoded = np.array([sum(words[word] for word in words_of_caption) for words_of_caption in texts])
     vectors = vectors + random.normal(size=vectors.shape) * noise
     return Subject.of(Dataset.of(captions), vectors, encoded, seed=seed)
 
 
-def said(subject: Subject) -> dict[str, Any]:
+def observations(subject: Subject) -> dict[str, Any]:
     """What is said, with evidence: observations whose p is below 1 %."""
     observed = {item.kind: item for item in look_at_labels(subject).findings()}
     return {kind: item for kind, item in observed.items() if item.p is not None and item.p < 0.01}
@@ -174,8 +178,8 @@ def queries(observation: Any) -> set[str]:
 
 @pytest.mark.parametrize("noise", [0.3, pytest.param(3.0, marks=pytest.mark.slow), 6.0])
 def test_clean_labels_are_not_accused(noise: float) -> None:
-    assert said(world(noise=noise)) == {}
-    assert said(world(noise=noise, per_image=1)) == {}
+    assert observations(world(noise=noise)) == {}
+    assert observations(world(noise=noise, per_image=1)) == {}
 
 
 @pytest.mark.parametrize(
@@ -189,7 +193,7 @@ def test_clean_labels_are_not_accused(noise: float) -> None:
 )
 def test_exchanged_captions_are_found_and_hardly_any_other(seed: int, strength: float) -> None:
     planted = plant_swapped_captions(world(seed=seed), strength, np.random.default_rng(seed))
-    observed = said(planted.subject)
+    observed = observations(planted.subject)
     assert set(observed) == {"swapped-captions"}
     evidence = queries(observed["swapped-captions"])
     assert len(evidence & planted.ids) >= 0.9 * len(evidence)
@@ -212,23 +216,23 @@ def test_odd_captions_are_no_exchanged_ones() -> None:
     directions = images / np.linalg.norm(images, axis=1, keepdims=True)
     texts, count = list(subject.dataset.texts), len(subject.dataset.image_ids)
     for row in random.permutation(len(texts))[:48].tolist():
-        own = int(subject.owner[row])
-        ranks = [(float((directions @ images[other] > directions[own] @ images[other]).mean()), other)
-                 for other in random.permutation(count).tolist()]  # fmt: skip
-        other = next(other for rank, other in ranks if 0.15 < rank < 0.35)
-        captions[row] = images[other]
-        named = [word for word in texts[4 * other].split() if word in WORDS_SEEN]
-        texts[row] = TEMPLATES[row % 4].format(*named)
+        image = int(subject.owner[row])
+        ranks = [(float((directions @ images[candidate] > directions[image] @ images[candidate]).mean()), candidate)
+                 for candidate in random.permutation(count).tolist()]  # fmt: skip
+        stranger = next(candidate for rank, candidate in ranks if 0.15 < rank < 0.35)
+        captions[row] = images[stranger]
+        words_of_caption = [word for word in texts[4 * stranger].split() if word in WORDS_SEEN]
+        texts[row] = TEMPLATES[row % 4].format(*words_of_caption)
     odd = Subject.of(with_texts(subject.dataset, dict(enumerate(texts))), images, captions)
     result = look_at_labels(odd)
     assert len(result.swaps.captions) >= 20
-    assert "swapped-captions" not in said(odd)
+    assert "swapped-captions" not in observations(odd)
 
 
 @pytest.mark.parametrize("strength", [0.01, 0.1])
 def test_copied_captions_are_found(strength: float) -> None:
     planted = plant_same_caption(world(), strength, np.random.default_rng(1))
-    observed = said(planted.subject)
+    observed = observations(planted.subject)
     assert set(observed) == {"same-caption"}
     assert queries(observed["same-caption"]) == planted.ids
 
@@ -236,7 +240,9 @@ def test_copied_captions_are_found(strength: float) -> None:
 @pytest.mark.parametrize("strength", [0.02, 0.1])
 def test_what_else_is_planted_exchanges_no_caption(strength: float) -> None:
     for plant in (plant_same_image, plant_missing_positives):
-        assert said(plant(world(), strength, np.random.default_rng(2)).subject) == {}, "no pictures: nothing is equal"
+        assert observations(plant(world(), strength, np.random.default_rng(2)).subject) == {}, (
+            "no pictures: nothing is equal"
+        )
 
 
 def test_shifted_and_random_vectors_are_no_exchanged_captions() -> None:
@@ -246,7 +252,7 @@ def test_shifted_and_random_vectors_are_no_exchanged_captions() -> None:
     images, captions = np.asarray(subject.images.vectors), np.asarray(subject.captions.vectors)
     shifted = [np.roll(images, 1, axis=0), np.concatenate([images[:140], np.roll(images[140:], 1, axis=0)])]
     for changed in (*shifted, np.random.default_rng(0).normal(size=images.shape)):
-        assert said(Subject.of(subject.dataset, changed, captions)) == {}
+        assert observations(Subject.of(subject.dataset, changed, captions)) == {}
 
 
 def test_only_equal_captions_and_pictures_excuse_a_miss() -> None:

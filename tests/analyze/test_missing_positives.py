@@ -79,8 +79,8 @@ def test_the_threshold_leaves_the_caption_out() -> None:
     texts = [
         [t for t, i in zip(DATASET.texts, DATASET.caption_image, strict=True) if i == image] for image in range(20)
     ]
-    for value, own in zip(annotated.tolist(), texts, strict=True):
-        possible = [overlap(own[:n] + own[n + 1 :], own[n]) for n in range(3)]
+    for value, texts_of_image in zip(annotated.tolist(), texts, strict=True):
+        possible = [overlap(texts_of_image[:n] + texts_of_image[n + 1 :], texts_of_image[n]) for n in range(3)]
         assert any(value == pytest.approx(candidate) for candidate in possible)
     result = cl.analyze.find_missing_positives(DATASET, Overlap(), quantile=0.25, seed=3)
     assert result.threshold == pytest.approx(np.quantile(annotated, 0.25))

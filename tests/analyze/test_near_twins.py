@@ -21,21 +21,24 @@ def dataset(pairs: int = 40, *, columns: bool = True) -> Dataset:
     """Half of the pairs differ in a side, half in a colour; after the originals come their twins."""
     captions, twins = {}, {}
     for number in range(pairs):
-        animal, other = ANIMALS[number % 12], ANIMALS[(number + 1 + number // 12) % 12]
+        animal, second_animal = ANIMALS[number % 12], ANIMALS[(number + 1 + number // 12) % 12]
         if number % 2:
-            first, second = (f"a {animal} left of a {other} here", f"a {animal} right of a {other} here")
+            first, second = (
+                f"a {animal} left of a {second_animal} here",
+                f"a {animal} right of a {second_animal} here",
+            )
         else:
             colour, next_colour = COLOURS[number % 5], COLOURS[(number + 1) % 5]
             first, second = (
-                f"a {colour} {animal} and a {other} there",
-                f"a {next_colour} {animal} and a {other} there",
+                f"a {colour} {animal} and a {second_animal} there",
+                f"a {next_colour} {animal} and a {second_animal} there",
             )
         captions[f"o{number}"], twins[f"t{number}"] = [first, f"{first} now"], [second, f"{second} now"]
-    named = {
+    columns_of_twins = {
         "original": [None] * pairs + [f"o{number}" for number in range(pairs)],
         "changed": [None] * pairs + ["relation" if number % 2 else "colour" for number in range(pairs)],
     }
-    return Dataset.of(captions | twins, images=named if columns else None)
+    return Dataset.of(captions | twins, images=columns_of_twins if columns else None)
 
 
 def subject(data: Dataset, *, reads_sides: bool = True, noise: float = 0.1, seed: int = 0) -> Subject:
@@ -79,10 +82,10 @@ def test_a_model_that_does_not_read_sides() -> None:
     assert position.own.mean < 0.1
     assert position.same.mean > 0.9
     assert colour.own.mean > 0.95
-    said = [observation for observation in result.findings() if observation.bounded]
-    assert [observation.subject for observation in said] == ["position"]
-    assert said[0].words["n"] == "20"
-    assert all(" left " in text or " right " in text for text in _texts(said[0].evidence))
+    bounded_observations = [observation for observation in result.findings() if observation.bounded]
+    assert [observation.subject for observation in bounded_observations] == ["position"]
+    assert bounded_observations[0].words["n"] == "20"
+    assert all(" left " in text or " right " in text for text in _texts(bounded_observations[0].evidence))
     assert "coin flips" in result.text()
 
 
@@ -102,9 +105,11 @@ def test_silent_where_each_caption_gets_its_own(seed: int) -> None:
 @pytest.mark.parametrize("strength", [0.9, 1.0])
 def test_planted_twins_are_found(strength: float) -> None:
     planted = plant_equal_twins(subject(dataset(80)), strength, np.random.default_rng(0))
-    said = [observation for observation in look_at_twins(planted.subject).findings() if observation.bounded]
-    assert len(said) == 1
-    assert {entry["query"] for entry in said[0].evidence} <= planted.ids
+    bounded_observations = [
+        observation for observation in look_at_twins(planted.subject).findings() if observation.bounded
+    ]
+    assert len(bounded_observations) == 1
+    assert {entry["query"] for entry in bounded_observations[0].evidence} <= planted.ids
 
 
 def test_without_pairs_or_vectors_there_is_nothing() -> None:
@@ -154,7 +159,7 @@ def test_bars_count_every_pair_and_open_it() -> None:
     for row in bars.rows:
         listed = [len(part.entries) for part in row.details if isinstance(part, EvidenceList)]
         assert listed == [count for count in row.counts if count]
-    (cards,) = (own for own in rows["position"].details if isinstance(own, QueryCards))
+    (cards,) = (part for part in rows["position"].details if isinstance(part, QueryCards))
     assert len({picture.image for card in cards.cards for picture in card.pictures}) == 2 * len(cards.cards)
     first, right = cards.cards[0].pictures
     caption = dataset().captions.row(dataset().caption_rows[cards.cards[0].query], named=True)

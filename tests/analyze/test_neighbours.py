@@ -22,19 +22,23 @@ Array = np.ndarray[Any, Any]
 
 def cosine(left: list[float], right: list[float]) -> float:
     """From the definition, one addition after the other."""
-    product = own = other = 0.0
+    product = first_square = second_square = 0.0
     for x, y in zip(left, right, strict=True):
         product += x * y
-        own += x * x
-        other += y * y
-    return max(-1.0, min(1.0, product / math.sqrt(own * other))) if own * other > 0 else 0.0
+        first_square += x * x
+        second_square += y * y
+    return (
+        max(-1.0, min(1.0, product / math.sqrt(first_square * second_square)))
+        if first_square * second_square > 0
+        else 0.0
+    )
 
 
 def slow(queries: Array, items: Array, k: int, without: Array | None = None) -> tuple[list[list[int]], Array]:
     left, right = queries.astype(np.float64).tolist(), items.astype(np.float64).tolist()
     positions, values = [], []
     for number, query in enumerate(left):
-        cosines = [max(cosine(query, one) for one in (item if items.ndim == 3 else [item])) for item in right]
+        cosines = [max(cosine(query, vector) for vector in (item if items.ndim == 3 else [item])) for item in right]
         allowed = [i for i in range(len(right)) if without is None or i != without[number]]
         best = sorted(allowed, key=lambda i: (-cosines[i], i))[:k]
         positions.append(best)
@@ -199,10 +203,10 @@ def test_as_faiss_finds_them() -> None:
 def test_approximate_neighbours_with_their_recall() -> None:
     pytest.importorskip("faiss")
     vectors = clustered(3_000, 24, 9)
-    own = np.arange(len(vectors))
-    exact = nearest_items(vectors, vectors, 10, without=own)
+    rows = np.arange(len(vectors))
+    exact = nearest_items(vectors, vectors, 10, without=rows)
     few, all_lists = (
-        nearest_items(vectors, vectors, 10, without=own, approximate=ApproximateSearch(probes=probes, sample=3_000))
+        nearest_items(vectors, vectors, 10, without=rows, approximate=ApproximateSearch(probes=probes, sample=3_000))
         for probes in (1, 10_000)
     )
     assert all_lists.recall == 1.0
@@ -211,10 +215,10 @@ def test_approximate_neighbours_with_their_recall() -> None:
     right = sum(float(value) >= float(exact.cosines[row, -1]) for row in range(3_000) for value in few.cosines[row])
     assert few.recall == pytest.approx(right / 30_000)
     assert 0.3 < few.recall < 1.0
-    assert not (few.items == own[:, None]).any()
+    assert not (few.items == rows[:, None]).any()
     assert all(len(set(row)) == 10 for row in few.items.tolist())
     assert (np.diff(few.cosines, axis=1) <= 0).all()
-    again = nearest_items(vectors, vectors, 10, without=own, approximate=ApproximateSearch(probes=1, sample=3_000))
+    again = nearest_items(vectors, vectors, 10, without=rows, approximate=ApproximateSearch(probes=1, sample=3_000))
     assert np.array_equal(few.items, again.items)
 
 

@@ -81,12 +81,12 @@ def test_by_hand() -> None:
     images = np.stack([np.cos(degrees), np.sin(degrees)], axis=1)
     captions = np.stack([np.cos(degrees + np.radians(10)), np.sin(degrees + np.radians(10))], axis=1)
     table = cl.polysemy(dataset_of([1, 1, 1]), images=images, captions=captions, sizes=[2, 1]).table
-    one, two = table.to_dicts()
-    assert one["R"] == 1
-    assert one["image_similarity"] == pytest.approx((2 * math.cos(math.radians(30)) + 0.5) / 3)
+    first, second = table.to_dicts()
+    assert first["R"] == 1
+    assert first["image_similarity"] == pytest.approx((2 * math.cos(math.radians(30)) + 0.5) / 3)
     # 0° → the caption at 40°; 30° → that at 10°; 90° → that at 40°.
-    assert one["caption_distance"] == pytest.approx(math.radians((40 + 20 + 50) / 3))
-    assert two["caption_distance"] == pytest.approx(math.radians(((40 + 100) + (20 + 70) + (80 + 50)) / 6))
+    assert first["caption_distance"] == pytest.approx(math.radians((40 + 20 + 50) / 3))
+    assert second["caption_distance"] == pytest.approx(math.radians(((40 + 100) + (20 + 70) + (80 + 50)) / 6))
 
 
 def test_order_and_scale_change_nothing() -> None:

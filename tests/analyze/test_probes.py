@@ -99,12 +99,12 @@ def probed(subject: Subject, most: int = 100) -> Probes:
     return probe_captions(subject, most=most)
 
 
-def said(probes: Probes) -> dict[str, Observation]:
+def observations(probes: Probes) -> dict[str, Observation]:
     """What would be concluded, typing errors aside: they cost every model something that has no spelling checker."""
     return {
-        seen.kind: seen
-        for seen in probes.findings()
-        if seen.bounded or (seen.p is not None and seen.p < 0.001 and seen.kind != "typos")
+        observation.kind: observation
+        for observation in probes.findings()
+        if observation.bounded or (observation.p is not None and observation.p < 0.001 and observation.kind != "typos")
     }
 
 
@@ -140,8 +140,8 @@ def test_what_goes_unnoticed_is_listed_with_its_texts() -> None:
 
 def test_a_model_that_reads_is_accused_of_nothing() -> None:
     probes = probed(reader())
-    assert said(probes) == {}
-    looked_at = {seen.kind for seen in probes.findings()}
+    assert observations(probes) == {}
+    looked_at = {observation.kind for observation in probes.findings()}
     assert looked_at >= {"colour", "count", "position", "order", "action", "text", "truncation", "typos"}
     assert all(result.noticed.mean > 0.75 for result in probes.probes if result.n >= LEAST_CAPTIONS)
     assert probes.as_dict()["control"]["mean"] > 0.95
@@ -158,11 +158,11 @@ def test_what_is_not_read_is_found_and_nothing_else(kind: str) -> None:
     subject = reader() if kind != "action" else mirror(drawn("v0", 150, ("action", "colour")), words_and_pairs)
     planted = FINDING_KINDS[kind].value(subject, 1.0, np.random.default_rng(0))
     assert planted.ids
-    found = said(probed(planted.subject))
-    assert set(found) == {kind}
-    assert "does not read" in found[kind].text
+    observed = observations(probed(planted.subject))
+    assert set(observed) == {kind}
+    assert "does not read" in observed[kind].text
     half = FINDING_KINDS[kind].value(subject, 0.5, np.random.default_rng(0))
-    assert said(probed(half.subject)) == {}, "half of the facts are read: nothing may be said"
+    assert observations(probed(half.subject)) == {}, "half of the facts are read: nothing may be said"
 
 
 @pytest.mark.parametrize("kind", ["colour", pytest.param("position", marks=SLOW)])
@@ -170,8 +170,8 @@ def test_the_order_of_words_that_are_not_read_is_not_judged(kind: str) -> None:
     """Who sees no colours cannot notice that two are exchanged: that says nothing about order."""
     scenes = drawn("v0", 120, ("colour", "figure") if kind == "colour" else ("location",))
     planted = FINDING_KINDS[kind].value(mirror(scenes, words_and_pairs), 1.0, np.random.default_rng(0))
-    assert set(said(probed(planted.subject))) == {kind}
-    assert set(said(probed(mirror(scenes, bag_of_words)))) == {"order"}, "of words that are read it is"
+    assert set(observations(probed(planted.subject))) == {kind}
+    assert set(observations(probed(mirror(scenes, bag_of_words)))) == {"order"}, "of words that are read it is"
 
 
 @pytest.mark.parametrize("strength", [0.1, 0.9, pytest.param(0.3, marks=SLOW)])
@@ -186,8 +186,8 @@ def test_a_tail_that_is_cut_off_is_found_with_its_length(strength: float) -> Non
     assert probes.truncation.most is not None
     assert counts[counts <= probes.truncation.most].max() < most
     assert set(probes.truncation.cut) == planted.ids
-    assert said(probes)["truncation"].effect.value == pytest.approx(len(planted.ids) / len(counts))
-    assert set(said(probes)) == {"truncation"}, "what is cut off is not unread"
+    assert observations(probes)["truncation"].effect.value == pytest.approx(len(planted.ids) / len(counts))
+    assert set(observations(probes)) == {"truncation"}, "what is cut off is not unread"
 
 
 @SLOW
@@ -202,11 +202,11 @@ def test_a_weak_tail_is_not_one_that_is_cut_off() -> None:
 @SLOW
 def test_a_model_that_knows_few_words_is_not_one_that_reads_few() -> None:
     """One that knows colours, sides and things only: other last words often change nothing, at no fixed place."""
-    known = {word for fact in FACTS for text in drawn().texts for word in re.findall(fact.pattern, text.lower())}
+    vocabulary = {word for fact in FACTS for text in drawn().texts for word in re.findall(fact.pattern, text.lower())}
 
     def encode(texts: Sequence[str]) -> Array:
         return bag_of_words(
-            [" ".join(w for w in re.findall(r"\w+", text.lower()) if w in known) or "a" for text in texts]
+            [" ".join(w for w in re.findall(r"\w+", text.lower()) if w in vocabulary) or "a" for text in texts]
         )
 
     probes = probed(mirror(drawn(), encode))
@@ -217,24 +217,24 @@ def test_a_model_that_knows_few_words_is_not_one_that_reads_few() -> None:
 @SLOW
 @each_row("size", [0.0, 1e-6, 2e-4])
 def test_rounding_that_differs_from_batch_to_batch_changes_no_sentence(size: float) -> None:
-    assert said(probed(mirror(drawn(), rounded(words_and_pairs, size)))) == {}
-    assert set(said(probed(mirror(drawn(), rounded(bag_of_words, size))))) == {"order"}
+    assert observations(probed(mirror(drawn(), rounded(words_and_pairs, size)))) == {}
+    assert set(observations(probed(mirror(drawn(), rounded(bag_of_words, size))))) == {"order"}
     short = rounded(lambda texts: words_and_pairs(texts, most=16), size)
-    assert "truncation" in said(probed(mirror(drawn(), short)))
+    assert "truncation" in observations(probed(mirror(drawn(), short)))
 
 
 def test_an_encoder_that_gives_other_vectors_each_time_is_not_judged() -> None:
     probes = probed(mirror(drawn(), rounded(bag_of_words, 0.3)))
     assert not probes.steady
-    assert said(probes) == {}
+    assert observations(probes) == {}
 
 
 @pytest.mark.parametrize("version", ["v0", pytest.param("v1", marks=SLOW)])
 def test_a_bag_of_words_does_not_read_order(version: str) -> None:
-    found = said(probed(mirror(drawn(version, 100), bag_of_words)))
-    assert set(found) == {"order"}
-    assert found["order"].weight > 0 or version == "v0", "in v1 every image has a twin"
-    assert found["order"].effect.value == 0.5
+    observed = observations(probed(mirror(drawn(version, 100), bag_of_words)))
+    assert set(observed) == {"order"}
+    assert observed["order"].weight > 0 or version == "v0", "in v1 every image has a twin"
+    assert observed["order"].effect.value == 0.5
 
 
 def test_nothing_is_said_of_a_model_that_knows_nothing() -> None:
@@ -247,12 +247,12 @@ def test_nothing_is_said_of_a_model_that_knows_nothing() -> None:
     part[-len(part) // 3 :] = np.roll(part[-len(part) // 3 :], 1, axis=0)
     for images in (np.roll(vectors, 1, axis=0), stray, np.ones_like(vectors), part):
         wrong = replace(subject, images=Embeddings(subject.images.ids, images)).ranked()
-        assert said(probed(wrong)) == {}
+        assert observations(probed(wrong)) == {}
 
 
 def test_typing_errors_are_counted_where_they_cost() -> None:
     planted = FINDING_KINDS["typos"].value(reader(), 2.0, np.random.default_rng(0))
-    (typos,) = (seen for seen in probed(planted.subject).findings() if seen.kind == "typos")
+    (typos,) = (observation for observation in probed(planted.subject).findings() if observation.kind == "typos")
     assert typos.p is not None
     assert typos.p < 0.001
     assert typos.effect.value > 0.2, "a fraction, as in every other finding in points"
@@ -285,15 +285,17 @@ def test_typing_errors_cost_a_model_nothing_that_corrects_them() -> None:
     def spelled(texts: Sequence[str]) -> Array:
         return words_and_pairs([" ".join(map(correct, Words(text).lower)) for text in texts])
 
-    (typos,) = (seen for seen in probed(mirror(drawn(), spelled)).findings() if seen.kind == "typos")
+    (typos,) = (
+        observation for observation in probed(mirror(drawn(), spelled)).findings() if observation.kind == "typos"
+    )
     assert typos.p == 1
     assert typos.effect.value < 0.02
 
 
 @SLOW
 def test_lengths_decide_under_the_dot_product_and_change_no_sentence() -> None:
-    assert said(probed(mirror(drawn(), words_and_pairs, score="dot"))) == {}
-    assert set(said(probed(mirror(drawn(), bag_of_words, score="dot")))) == {"order"}
+    assert observations(probed(mirror(drawn(), words_and_pairs, score="dot"))) == {}
+    assert set(observations(probed(mirror(drawn(), bag_of_words, score="dot")))) == {"order"}
 
 
 def test_without_an_encoder_of_texts_nothing_is_probed() -> None:
@@ -355,8 +357,8 @@ SWAPS = [
 
 @each_row("caption, expected", SWAPS)
 def test_words_are_exchanged_only_where_order_decides(caption: str, expected: str | None) -> None:
-    made = [swap.text.lower() for swap in swaps(Words(caption))]
-    assert made == ([] if expected is None else [expected.lower()])
+    swapped_texts = [swap.text.lower() for swap in swaps(Words(caption))]
+    assert swapped_texts == ([] if expected is None else [expected.lower()])
 
 
 def test_exchanged_words_are_the_same_words() -> None:
@@ -369,8 +371,8 @@ def test_exchanged_words_are_the_same_words() -> None:
 @SLOW
 @pytest.mark.parametrize(("encode", "expected"), [(words_and_pairs, set()), (bag_of_words, {"order"})])
 def test_real_captions(encode: Encode, expected: set[str], shared_data: Path) -> None:
-    chosen = (shared_data / "flickr8k/Flickr_8k.testImages.txt").read_text().split()[:250]
+    image_files = (shared_data / "flickr8k/Flickr_8k.testImages.txt").read_text().split()[:250]
     lines = (shared_data / "flickr8k/Flickr8k.token.txt").read_text(encoding="utf-8").splitlines()
     rows = [(name.partition("#")[0], text) for name, text in (line.split("\t") for line in lines)]
-    subject = mirror(dataset([row for row in rows if row[0] in set(chosen)]), encode)
-    assert set(said(probed(subject))) == expected
+    subject = mirror(dataset([row for row in rows if row[0] in set(image_files)]), encode)
+    assert set(observations(probed(subject))) == expected

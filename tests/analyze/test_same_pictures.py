@@ -59,11 +59,11 @@ def pictures() -> list[Any]:
 def test_saved_again_is_the_same_and_changed_is_not() -> None:
     random = np.random.default_rng(0)
     for number, picture in enumerate(pictures()):
-        for how, other in saved_again(picture):
-            assert is_same_picture(picture, other), (number, how)
-        for how, other in changed(picture, random):
-            assert not is_same_picture(picture, other), (number, how)
-            assert not is_same_picture(picture, saved(other, "JPEG", quality=75)), (number, how, "JPEG")
+        for how, variant in saved_again(picture):
+            assert is_same_picture(picture, variant), (number, how)
+        for how, variant in changed(picture, random):
+            assert not is_same_picture(picture, variant), (number, how)
+            assert not is_same_picture(picture, saved(variant, "JPEG", quality=75)), (number, how, "JPEG")
 
 
 def test_twins_of_drawn_scenes_are_different_pictures() -> None:

@@ -32,12 +32,12 @@ def test_figures_equal_slow_references() -> None:
     result = compare_scorers(dataset, {"a": first, "b": second}, levels, resamples=50)
     for category in LEVELS:
         rows = [row for row in range(len(first)) if LEVELS[row % 3] == category]
-        own = [float(second[row]) for row in rows]
+        values = [float(second[row]) for row in rows]
         row = result.distributions.filter(pl.col("scorer") == "b", pl.col("category") == category).row(0, named=True)
-        assert row["pairs"] == len(own)
-        assert row["mean"] == pytest.approx(plain.mean(own))
-        assert row["sd"] == pytest.approx(plain.stdev(own))
-        quartiles = plain.quantiles(own, n=4, method="inclusive")
+        assert row["pairs"] == len(values)
+        assert row["mean"] == pytest.approx(plain.mean(values))
+        assert row["sd"] == pytest.approx(plain.stdev(values))
+        quartiles = plain.quantiles(values, n=4, method="inclusive")
         assert [row["lower_quartile"], row["median"], row["upper_quartile"]] == pytest.approx(quartiles)
         expected = stats.kendalltau(first[rows], second[rows]).statistic
         assert result.correlations[category]["kendall-b"].mean == pytest.approx(expected)
@@ -59,7 +59,7 @@ def test_disagreement_is_the_difference_of_ranks(pairs: list[tuple[int, int]]) -
     result = compare_scorers(dataset, {"a": first, "b": second}, resamples=0)
 
     def share_below(values: list[float], value: float) -> float:
-        return (sum(other < value for other in values) + values.count(value) / 2) / len(values)
+        return (sum(score < value for score in values) + values.count(value) / 2) / len(values)
 
     slow = {
         caption: share_below(second, b) - share_below(first, a)
@@ -102,13 +102,13 @@ def test_phi_compares_a_caption_with_the_images_other_captions() -> None:
         {"a": ["a red dog runs", "the red dog runs fast", "a cat"], "b": ["two boats at sea"], "c": ["a hat", "a hat"]}
     )
     scores = ImageCaptionPairs.of_captions(dataset).from_similarity("cider")
-    texts, own = dataset.texts, dataset.caption_image.tolist()
-    others = [[texts[o] for o in range(6) if own[o] == own[c] and o != c] for c in range(6)]
-    known = [c for c in range(6) if others[c]]
-    prepared = Cider().prepare([others[c] for c in known], [texts[c] for c in known])
+    texts, owners = dataset.texts, dataset.caption_image.tolist()
+    others = [[texts[o] for o in range(6) if owners[o] == owners[c] and o != c] for c in range(6)]
+    with_others = [c for c in range(6) if others[c]]
+    prepared = Cider().prepare([others[c] for c in with_others], [texts[c] for c in with_others])
     expected = prepared.pairs(np.arange(5), np.arange(5))
     assert np.isnan(scores[3])  # the only caption of its image
-    np.testing.assert_allclose(scores[known], expected)
+    np.testing.assert_allclose(scores[with_others], expected)
     assert scores[4] > scores[0] > scores[2]  # equal texts; some words; none
 
 

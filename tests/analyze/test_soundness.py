@@ -91,12 +91,12 @@ def usual() -> Subject:
     return world(0)
 
 
-def said(subject: Subject, limit: float = 0.005) -> dict[str, Observation]:
+def observations(subject: Subject, limit: float = 0.005) -> dict[str, Observation]:
     """What is concluded, by kind: as an audit would, whose correction asks for a p below 5 % by some margin."""
     return {
-        seen.kind: seen
-        for seen in look_into_inputs(subject).findings()
-        if seen.bounded or (seen.p is not None and seen.p < limit)
+        observation.kind: observation
+        for observation in look_into_inputs(subject).findings()
+        if observation.bounded or (observation.p is not None and observation.p < limit)
     }
 
 
@@ -124,12 +124,14 @@ def clean_worlds(count: int) -> Iterator[tuple[int, dict[str, Any]]]:
 
 @pytest.mark.parametrize(("seed", "options"), [*clean_worlds(7)])
 def test_nothing_is_said_of_sound_inputs(seed: int, options: dict[str, Any]) -> None:
-    assert not said(world(seed, **options))
+    assert not observations(world(seed, **options))
 
 
 @pytest.mark.slow
 def test_nothing_is_said_of_two_hundred_sound_inputs() -> None:
-    false = {seed: list(kinds) for seed, options in clean_worlds(204) if (kinds := said(world(seed, **options)))}
+    false = {
+        seed: list(kinds) for seed, options in clean_worlds(204) if (kinds := observations(world(seed, **options)))
+    }
     assert not false
 
 
@@ -152,14 +154,14 @@ def test_nothing_is_said_of_two_hundred_sound_inputs() -> None:
 )
 def test_a_planted_defect_is_found_and_no_other(kind: str, strength: float, options: dict[str, Any]) -> None:
     planted: Planted = PLANTS[kind](world(7, **options), strength, random_stream(7, kind))
-    seen = said(planted.subject)
-    assert kind in seen
+    observed = observations(planted.subject)
+    assert kind in observed
     assert planted.ids
     causes = FINDING_KINDS[kind].details["causes"]
-    assert set(seen) <= {kind, *causes}
-    evidence = {identifier for ids in seen[kind].evidence for identifier in ids.values()}
+    assert set(observed) <= {kind, *causes}
+    evidence = {identifier for ids in observed[kind].evidence for identifier in ids.values()}
     assert kind == "chance" or evidence & planted.ids
-    assert seen[kind].text.endswith(".")
+    assert observed[kind].text.endswith(".")
 
 
 @pytest.mark.parametrize("kind", PLANTS)
@@ -183,29 +185,33 @@ def test_lists_alone_have_no_plant(kind: str) -> None:
     ids=["all by one", "all by sixty", "the last 30 %", "a block", "reversed", "a reversed block", "by sorted ids"],
 )
 def test_shifted_images_are_located(rows: Array, start: int, stop: int, share: float) -> None:
-    seen = said(moved(usual(), images=rows))["misaligned"]
-    assert seen.effect.value == pytest.approx(share, abs=0.04)
-    assert seen.effect.low is not None
-    assert seen.effect.high is not None
-    assert seen.effect.low <= seen.effect.value <= seen.effect.high
-    concerned = {int(ids["query"].split("#")[0].split()[1]) for ids in seen.evidence}
+    observation = observations(moved(usual(), images=rows))["misaligned"]
+    assert observation.effect.value == pytest.approx(share, abs=0.04)
+    assert observation.effect.low is not None
+    assert observation.effect.high is not None
+    assert observation.effect.low <= observation.effect.value <= observation.effect.high
+    concerned = {int(ids["query"].split("#")[0].split()[1]) for ids in observation.evidence}
     assert concerned <= set(range(start, stop))
 
 
 def test_rows_in_the_order_of_file_names_are_many_shifts_and_all_of_them_counted() -> None:
     rows = np.array(sorted(range(200), key=lambda row: str(row + 1)))  # 1.jpg, 10.jpg, 100.jpg, …: the ids are others
-    seen = said(moved(usual(), images=rows))["misaligned"]
-    assert seen.effect.value > 0.7
-    assert len({ids["query"] for ids in seen.evidence}) == len(seen.evidence) == round(1000 * seen.effect.value)
-    images = [int(ids["query"].split("#")[0].split()[1]) for ids in seen.evidence]
+    observation = observations(moved(usual(), images=rows))["misaligned"]
+    assert observation.effect.value > 0.7
+    assert (
+        len({ids["query"] for ids in observation.evidence})
+        == len(observation.evidence)
+        == round(1000 * observation.effect.value)
+    )
+    images = [int(ids["query"].split("#")[0].split()[1]) for ids in observation.evidence]
     assert np.mean(rows[images] != images) > 0.97
-    assert "among others" in seen.text
+    assert "among others" in observation.text
 
 
 @pytest.mark.parametrize(("by", "share"), [(1, 0.2), (-2, 0.4), (5, 1.0), (12, 1.0)])
 def test_shifted_captions_concern_those_that_change_their_image(by: int, share: float) -> None:
-    seen = said(moved(usual(), captions=rolled(1000, 0, 1000, by)))["misaligned"]
-    assert seen.effect.value == pytest.approx(share, abs=0.03)
+    observation = observations(moved(usual(), captions=rolled(1000, 0, 1000, by)))["misaligned"]
+    assert observation.effect.value == pytest.approx(share, abs=0.03)
 
 
 def exchanged(share: float, seed: int, *, in_pairs: bool) -> Array:
@@ -226,11 +232,11 @@ def exchanged(share: float, seed: int, *, in_pairs: bool) -> Array:
 def test_exchanged_images_are_located(share: float, in_pairs: bool, options: dict[str, Any]) -> None:
     for seed in range(2):
         rows = exchanged(share, seed, in_pairs=in_pairs)
-        seen = said(moved(world(seed, **options), images=rows))["misaligned"]
-        assert seen.effect.value == pytest.approx(np.mean(rows != np.arange(200)), rel=0.25)
-        assert seen.effect.high is not None
-        assert seen.effect.low == seen.effect.value <= seen.effect.high
-        images = [int(ids["query"].split("#")[0].split()[1]) for ids in seen.evidence]
+        observation = observations(moved(world(seed, **options), images=rows))["misaligned"]
+        assert observation.effect.value == pytest.approx(np.mean(rows != np.arange(200)), rel=0.25)
+        assert observation.effect.high is not None
+        assert observation.effect.low == observation.effect.value <= observation.effect.high
+        images = [int(ids["query"].split("#")[0].split()[1]) for ids in observation.evidence]
         assert np.mean(rows[images] != images) > 0.9
 
 
@@ -254,33 +260,33 @@ def test_images_that_are_found_by_one_of_their_captions_are_not_among_the_exchan
     {"dimensions": 4, "noise": 1.5, "captions": 1, "images": 800}, {"twins": 1.0, "noise": 1.5, "blocks": True},
 ], ids=str)  # fmt: skip
 def test_what_a_model_cannot_place_is_not_called_exchanged(options: dict[str, Any]) -> None:
-    assert not [seed for seed in range(8) if "misaligned" in said(world(seed, **options))]
+    assert not [seed for seed in range(8) if "misaligned" in observations(world(seed, **options))]
 
 
 @pytest.mark.parametrize("items", [1, 2, 5])
 def test_the_chance_of_so_many_different_draws_is_counted(items: int) -> None:
     draws = [len(set(draw)) for draw in product(range(items), repeat=items)]
     for different in range(1, items + 1):
-        counted = np.mean([seen >= different for seen in draws])
+        counted = np.mean([drawn >= different for drawn in draws])
         assert order._so_many_different(different, items) == pytest.approx(counted)
 
 
 def test_a_random_order_is_chance() -> None:
-    assert set(said(moved(usual(), images=random_stream(0, "order").permutation(200)))) == {"chance"}
+    assert set(observations(moved(usual(), images=random_stream(0, "order").permutation(200)))) == {"chance"}
 
 
 def test_a_weak_model_is_not_called_chance() -> None:
     for seed in range(2):
         weak = world(seed, noise=4.0)
         assert np.nanmean(weak.caption_hits) < 0.05
-        assert "chance" not in said(weak)
+        assert "chance" not in observations(weak)
 
 
 def test_twins_that_are_taken_for_each_other_are_not_shifted() -> None:
     for options in ({"twins": 1.0}, {"twins": 1.0, "blocks": True}):
         subject = world(3, **options)
         assert np.nanmean(subject.caption_hits) < 0.7
-        assert "misaligned" not in said(subject)
+        assert "misaligned" not in observations(subject)
 
 
 def test_copies_that_are_worse_than_the_original_are_not_shifted() -> None:
@@ -290,7 +296,7 @@ def test_copies_that_are_worse_than_the_original_are_not_shifted() -> None:
     blurred = np.arange(100, 200)
     noise = 0.5 * random_stream(0, "blur").standard_normal((100, 24))
     worse = subject.images.with_rows(blurred, subject.images.vectors[blurred] + noise)
-    assert "misaligned" not in said(replace(subject, images=worse).ranked())
+    assert "misaligned" not in observations(replace(subject, images=worse).ranked())
 
 
 def test_three_kinds_of_hubs() -> None:
@@ -301,15 +307,15 @@ def test_three_kinds_of_hubs() -> None:
     gap = 2 * random_stream(0, "gap").standard_normal(24)  # images and captions lie apart, as those of most models do
     captions = near.captions.with_rows(np.arange(1000), near.captions.vectors + gap)
     like_captions = near.images.with_rows([7], near.images.vectors[[7]] + 0.7 * gap)
-    seen = said(replace(near, images=like_captions, captions=captions).ranked())["hub"]
-    assert {ids["item"] for ids in seen.evidence} == {"image 7"}
+    observation = observations(replace(near, images=like_captions, captions=captions).ranked())["hub"]
+    assert {ids["item"] for ids in observation.evidence} == {"image 7"}
 
     dot = world(1, score="dot", noise=1.5)
     assert dot.images is not None
     long = dot.images.with_rows([7], 4 * dot.images.vectors[[7]])
-    seen = said(replace(dot, images=long).ranked())["hub"]
-    assert {ids["item"] for ids in seen.evidence} == {"image 7"}
-    assert seen.effect.value > 0.02
+    observation = observations(replace(dot, images=long).ranked())["hub"]
+    assert {ids["item"] for ids in observation.evidence} == {"image 7"}
+    assert observation.effect.value > 0.02
 
     subject = usual()
     ids, taken = subject.dataset.image_ids, set(random_stream(0, "taken").choice(1000, 50, replace=False).tolist())
@@ -319,7 +325,7 @@ def test_three_kinds_of_hubs() -> None:
     for row, (query, items) in enumerate(given.items()):
         if row in taken:
             given[query] = ["image 7", *(item for item in items if item != "image 7")]
-    assert said(of_lists(subject, given))["hub"].effect.value == pytest.approx(0.05, abs=0.01)
+    assert observations(of_lists(subject, given))["hub"].effect.value == pytest.approx(0.05, abs=0.01)
 
 
 def test_the_p_of_a_hub_is_that_of_counts_that_fall_off_exponentially() -> None:
@@ -351,9 +357,9 @@ def test_lists_alone_are_looked_into() -> None:
     only = replace(subject, rankings={TEXT_TO_IMAGE: subject.rankings[TEXT_TO_IMAGE]}, images=None, captions=None)
     result = look_into_inputs(only)
     assert result.not_looked_at == ("blank-vectors", "norms")
-    assert set(said(only)) == {"misaligned"}
+    assert set(observations(only)) == {"misaligned"}
     by_image = replace(subject, rankings={IMAGE_TO_TEXT: subject.rankings[IMAGE_TO_TEXT]}, images=None, captions=None)
-    assert set(said(by_image)) == {"misaligned"}
+    assert set(observations(by_image)) == {"misaligned"}
 
 
 def test_the_result_is_a_table_and_json() -> None:
@@ -374,36 +380,38 @@ def test_blank_vectors_are_counted() -> None:
     rows = np.arange(0, 1000, 12)
     for kind, value in (("level", np.full(24, 0.1)), ("equal", subject.captions.vectors.mean(axis=0))):
         blank = subject.captions.with_rows(rows, np.repeat(value[None], len(rows), axis=0).astype(np.float32))
-        seen = said(replace(subject, captions=blank).ranked())["blank-vectors"]
-        assert seen.subject == f"captions: {kind}"
-        assert seen.effect.value == len(rows) / 1000
-        assert {ids["query"] for ids in seen.evidence} == {subject.dataset.caption_ids[row] for row in rows}
+        observation = observations(replace(subject, captions=blank).ranked())["blank-vectors"]
+        assert observation.subject == f"captions: {kind}"
+        assert observation.effect.value == len(rows) / 1000
+        assert {ids["query"] for ids in observation.evidence} == {subject.dataset.caption_ids[row] for row in rows}
     nearly = np.array(subject.images.vectors)
     nearly[::12] = nearly[0] * (1 + 1e-5 * random_stream(0, "rounding").standard_normal((17, 24)))
-    seen = said(subject.with_vectors(nearly))["blank-vectors"]
-    assert (seen.subject, seen.effect.value) == ("images: equal", 17 / 200)
+    observation = observations(subject.with_vectors(nearly))["blank-vectors"]
+    assert (observation.subject, observation.effect.value) == ("images: equal", 17 / 200)
     copies = np.array(subject.captions.vectors)
     copies[1:40:2] = copies[0:40:2]
     copied = subject.with_vectors(captions=copies)
-    assert said(copied)["blank-vectors"].subject == "captions: copied"
+    assert observations(copied)["blank-vectors"].subject == "captions: copied"
     vectors_of = dict(zip(copied.dataset.texts, copies, strict=True))  # what a model makes of them is no mistake
     by_model = replace(copied, encode=lambda texts: np.array([vectors_of[text] for text in texts]))
-    assert "blank-vectors" not in said(by_model)
+    assert "blank-vectors" not in observations(by_model)
     # Even of a model that gives most captions the vector of another, it tells which captions have what it did not make.
     pairs = np.repeat(subject.captions.vectors[::2], 2, axis=0)
     vectors_of = dict(zip(subject.dataset.texts, pairs, strict=True))
     wrong = pairs.copy()
     wrong[:20] = wrong[500:520]
     coarse = subject.with_vectors(captions=wrong)
-    assert "blank-vectors" not in said(coarse)
+    assert "blank-vectors" not in observations(coarse)
     asked = replace(coarse, encode=lambda texts: np.array([vectors_of[text] for text in texts]))
-    seen = said(asked)["blank-vectors"]
-    assert {ids["query"] for ids in seen.evidence} == set(subject.dataset.caption_ids[:20])
+    observation = observations(asked)["blank-vectors"]
+    assert {ids["query"] for ids in observation.evidence} == set(subject.dataset.caption_ids[:20])
     few = subject.captions.with_rows([3, 4], np.ones((2, 24), np.float32))
-    seen = next(
-        seen for seen in look_into_inputs(replace(subject, captions=few).ranked()).findings() if seen.worth_a_look
+    observation = next(
+        observation
+        for observation in look_into_inputs(replace(subject, captions=few).ranked()).findings()
+        if observation.worth_a_look
     )
-    assert seen.p is None  # two of a thousand are worth a look, and make nothing else unsound
+    assert observation.p is None  # two of a thousand are worth a look, and make nothing else unsound
 
 
 def test_shifted_rows_and_blank_vectors_silence_what_they_cause() -> None:
@@ -423,15 +431,15 @@ def test_a_constant_with_a_little_noise_is_nearly_one_vector() -> None:
         changed = values.copy()
         moved_by = stream.standard_normal((12, values.shape[1])) / values.shape[1] ** 0.5
         changed[drawn] = values.mean(axis=0) + noise * spread * moved_by
-        seen = said(subject.with_vectors(changed)).get("blank-vectors")
-        assert (seen is not None) == nearly
-        if seen is not None:
-            assert "6.0 % (12) of the images have nearly one and the same vector" in seen.text
-            assert {ids["item"] for ids in seen.evidence} == {subject.dataset.image_ids[row] for row in drawn}
+        observation = observations(subject.with_vectors(changed)).get("blank-vectors")
+        assert (observation is not None) == nearly
+        if observation is not None:
+            assert "6.0 % (12) of the images have nearly one and the same vector" in observation.text
+            assert {ids["item"] for ids in observation.evidence} == {subject.dataset.image_ids[row] for row in drawn}
     chain = values.copy()  # neighbours on a line, far apart at its ends
     chain[:, :] = values[0]
     chain[:, 0] += np.linspace(0, 40 * spread, len(values))
-    assert "blank-vectors" not in said(subject.with_vectors(chain))
+    assert "blank-vectors" not in observations(subject.with_vectors(chain))
 
 
 def test_vectors_may_be_equal_for_a_reason() -> None:
@@ -442,20 +450,20 @@ def test_vectors_may_be_equal_for_a_reason() -> None:
         texts[f"image {row}"] = [f"a red ball lies {' '.join(stream.choice(WORDS, 4))}"]
     cut = stream.standard_normal((200, 24)).astype(np.float32)
     cut[100:] = cut[100]
-    assert "blank-vectors" not in said(Subject.of(Dataset.of(texts), stream.standard_normal((200, 24)), cut))
+    assert "blank-vectors" not in observations(Subject.of(Dataset.of(texts), stream.standard_normal((200, 24)), cut))
     coarse = world(0, captions=1)
     assert coarse.images is not None
     assert coarse.captions is not None
     few = coarse.images.vectors[np.arange(200) % 10]
-    assert "blank-vectors" not in said(Subject.of(coarse.dataset, few, coarse.captions.vectors))
+    assert "blank-vectors" not in observations(Subject.of(coarse.dataset, few, coarse.captions.vectors))
 
 
 def test_ties_are_exact() -> None:
     planted = lists.plant_ties(usual(), 0.1, random_stream(0, "ties"))
-    seen = said(planted.subject)["ties"]
+    observation = observations(planted.subject)["ties"]
     tied = planted.subject.rankings[TEXT_TO_IMAGE]
-    assert seen.effect.value == pytest.approx(float(((tied.above == 0) & (tied.tied > 0)).mean()))
-    assert seen.p == 0
+    assert observation.effect.value == pytest.approx(float(((tied.above == 0) & (tied.tied > 0)).mean()))
+    assert observation.p == 0
 
 
 def test_short_captions_and_typing_mistakes_are_english() -> None:
@@ -468,11 +476,11 @@ def test_short_captions_and_typing_mistakes_are_english() -> None:
             letters[place], letters[place + 1] = letters[place + 1], letters[place]
         texts[f"image {row}"] = [*words, "".join(letters)]
     vectors_of = [stream.standard_normal((size, 8)) for size in (200, 600)]
-    assert "language" not in said(Subject.of(Dataset.of(texts), vectors_of[0], vectors_of[1]))
+    assert "language" not in observations(Subject.of(Dataset.of(texts), vectors_of[0], vectors_of[1]))
 
 
 def test_the_language_is_told() -> None:
     planted = languages.plant_language(usual(), 0.03, random_stream(0, "language"))
-    seen = said(planted.subject)["language"]
-    assert "German" in seen.text
-    assert {ids["query"] for ids in seen.evidence} <= planted.ids
+    observation = observations(planted.subject)["language"]
+    assert "German" in observation.text
+    assert {ids["query"] for ids in observation.evidence} <= planted.ids

@@ -48,8 +48,8 @@ def equal_groups(seed: int, images: int, per_image: int | None, mean: float, *, 
     owner = np.repeat(np.arange(images), captions)
     hits = (stream.random(len(owner)) < ease[owner]).astype(float)
     styles = {"style": [f"style {row % 5}" for row in range(len(owner))]}
-    found = (stream.random(images) < mean).astype(float)
-    return outcomes(captions, random_columns(stream, images, skewed=skewed), hits, found, styles, seed)
+    found_by_caption = (stream.random(images) < mean).astype(float)
+    return outcomes(captions, random_columns(stream, images, skewed=skewed), hits, found_by_caption, styles, seed)
 
 
 WORLDS = (
@@ -64,7 +64,7 @@ WORLDS = (
 )
 
 
-def named(worlds: Sequence[tuple[int, int | None, float, bool]], audits: int, permutations: int) -> float:
+def share_accused(worlds: Sequence[tuple[int, int | None, float, bool]], audits: int, permutations: int) -> float:
     """In which share of audits a group is named."""
     count = 0
     for images, per_image, mean, skewed in worlds:
@@ -75,13 +75,13 @@ def named(worlds: Sequence[tuple[int, int | None, float, bool]], audits: int, pe
 
 
 def test_equal_groups_are_not_accused() -> None:
-    assert named(WORLDS, 3, 300) <= 0.17  # 24 audits: 1.2 expected at most
+    assert share_accused(WORLDS, 3, 300) <= 0.17  # 24 audits: 1.2 expected at most
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("world", WORLDS, ids=str)
 def test_at_most_one_audit_in_twenty_names_an_equal_group(world: tuple[int, int | None, float, bool]) -> None:
-    assert named([world], 300, 1000) <= 0.05 + 2 * (0.05 * 0.95 / 300) ** 0.5
+    assert share_accused([world], 300, 1000) <= 0.05 + 2 * (0.05 * 0.95 / 300) ** 0.5
 
 
 def weak(size: int, points: float, seed: int) -> Subject:
@@ -109,13 +109,13 @@ def test_a_weak_group_is_named_once_with_its_figure(size: int, points: float) ->
 
 @pytest.mark.slow
 def test_the_figure_is_not_that_of_the_raw_extreme() -> None:
-    seen = []
+    intervals = []
     for seed in range(150):
         (group, *_) = look_at_groups(weak(40, 0.25, seed), permutations=1000).groups
         if group.p <= 0.05 and group.group.name == "weak":
-            seen.append((group.points, group.low <= 0.25 <= group.high))
-    points, covered = map(np.array, zip(*seen, strict=True))
-    assert len(seen) > 40
+            intervals.append((group.points, group.low <= 0.25 <= group.high))
+    points, covered = map(np.array, zip(*intervals, strict=True))
+    assert len(intervals) > 40
     assert abs(points.mean() - 0.25) < 0.05
     assert covered.mean() > 0.9
 
@@ -163,8 +163,8 @@ def by_words(chances: Mapping[int, float], per_length: int, **columns: Callable[
     texts = {f"i{row}": [" ".join(["dog"] * length)] for row, length in enumerate(words.tolist())}
     values = {name: [function(length) for length in words.tolist()] for name, function in columns.items()}
     subject = Subject(Dataset.of(texts, images=values), {})
-    found = [(np.arange(per_length) < round(chances[length] * per_length)) for length in sorted(chances)]
-    subject.__dict__["caption_hits"] = np.concatenate(found).astype(float)
+    caption_hits = [(np.arange(per_length) < round(chances[length] * per_length)) for length in sorted(chances)]
+    subject.__dict__["caption_hits"] = np.concatenate(caption_hits).astype(float)
     subject.__dict__["image_hits"] = np.full(len(words), np.nan)
     return subject
 
@@ -278,7 +278,7 @@ def test_small_objects() -> None:
         assert groups.sizes.small.p < 0.01
         assert not groups.weak, "what small objects explain is not said of columns"
         assert abs(groups.sizes.small.points - strength * np.nanmean(clean.caption_hits)) < 0.15
-        (observation,) = (seen for seen in groups.findings() if seen.kind == "object-size")
+        (observation,) = (observation for observation in groups.findings() if observation.kind == "object-size")
         assert {entry["query"] for entry in observation.evidence} <= planted.ids
 
 
@@ -334,5 +334,5 @@ def test_silent_where_another_defect_is_planted(defect: str) -> None:
         else:
             captions[rows] = stream.standard_normal((len(rows), captions.shape[1]))
         result = look_at_groups(Subject.of(clean.dataset, images, captions, seed=seed), permutations=300)
-        accused += sum(seen.p is not None and seen.p < 0.05 for seen in result.findings())
+        accused += sum(observation.p is not None and observation.p < 0.05 for observation in result.findings())
     assert accused <= 2

@@ -24,7 +24,7 @@ def dis_of(text: list[float], others: list[list[float]], k: int, temperature: fl
         product = sum(a * b for a, b in zip(left, right, strict=True))
         return product / math.sqrt(sum(a * a for a in left)) / math.sqrt(sum(b * b for b in right))
 
-    best = sorted((cosine(text, other) for other in others), reverse=True)[:k]
+    best = sorted((cosine(text, text_vector) for text_vector in others), reverse=True)[:k]
     weights = [math.exp((value - best[0]) / temperature) for value in best]
     return -sum(w / sum(weights) * math.log(w / sum(weights)) for w in weights if w > 0)
 
@@ -37,18 +37,18 @@ def test_every_description_lies_in_the_band_of_the_final_gallery(tmp_path: Path,
     points = {f"image {n}": tuple(chance.normal(size=2)) for n in range(24)}
     dataset, encoder = toy(points, tmp_path / str(seed) / str(eta))
     k, temperature = 3, 0.05
-    chosen = RecosSettings(
+    settings = RecosSettings(
         k=k, eta=eta, temperature=temperature, descriptions=2, originals=10, similar=0, duplicate_cosine=2,
         check_gallery="selected", seed=seed,
     )  # fmt: skip
     try:
-        built = build_recos(dataset, encoder, chosen, generator=None)
+        built = build_recos(dataset, encoder, settings, generator=None)
     except UsageError as error:
         assert "no image is left" in str(error) or "gallery of the check" in str(error)  # noqa: PT017
         return
     v0 = built.versions["v0"]
     for image, dis in v0.captions.select("image", "dis").iter_rows():
-        others = [list(points[other]) for other in v0.image_ids if other != image]
+        others = [list(points[gallery_image]) for gallery_image in v0.image_ids if gallery_image != image]
         expected = dis_of(list(points[image]), others, k, temperature)
         assert dis == pytest.approx(expected, abs=1e-6)
         assert (1 - eta) / 2 * math.log(k) <= dis <= (1 + eta) / 2 * math.log(k)
@@ -72,21 +72,21 @@ def test_the_default_is_all_candidates(scenes: cl.Dataset, folder: Path) -> None
 def test_written_texts_stay_from_round_to_round_and_the_log_repeats_them(
     scenes: cl.Dataset, folder: Path, tmp_path: Path
 ) -> None:
-    chosen = replace(SETTINGS, check_gallery="selected", originals=16, eta=0.5)
-    first = build(scenes, folder, chosen, generator=Fickle(), output=tmp_path / "one")
+    settings = replace(SETTINGS, check_gallery="selected", originals=16, eta=0.5)
+    first = build(scenes, folder, settings, generator=Fickle(), output=tmp_path / "one")
     assert "fickle" in set(first.versions["v0"].captions["origin"])
     silent = Fickle(patience=0)
     again = build(scenes, folder, first.settings, generator=silent, repeat=first.log, output=tmp_path / "two")
     assert silent.asked == 0
     assert again.versions["v2"].fingerprint == first.versions["v2"].fingerprint
-    up_to_date = build(scenes, folder, chosen, generator=Fickle(), output=tmp_path / "one")
+    up_to_date = build(scenes, folder, settings, generator=Fickle(), output=tmp_path / "one")
     assert up_to_date.already
     assert up_to_date.check.values.tolist() == pytest.approx(first.check.values.tolist())
 
 
 def test_too_few_selected_images_for_k(tmp_path: Path) -> None:
     dataset, encoder = toy({f"image {n}": (1.0, n / 10) for n in range(9)}, tmp_path)
-    chosen = RecosSettings(k=5, temperature=0.1, originals=5, descriptions=2, check_gallery="selected", eta=1,
+    settings = RecosSettings(k=5, temperature=0.1, originals=5, descriptions=2, check_gallery="selected", eta=1,
                            duplicate_cosine=2)  # fmt: skip
     with pytest.raises(UsageError, match="k = 5 and 5 images in the gallery of the check"):
-        build_recos(dataset, encoder, chosen, generator=None)
+        build_recos(dataset, encoder, settings, generator=None)

@@ -40,7 +40,7 @@ ROWS = (
 
 
 def sheet_text(*cells: tuple[str, str, str]) -> str:
-    return HEADER + "".join(row.format(*own) for row, own in zip(ROWS, cells, strict=True))
+    return HEADER + "".join(row.format(*cells_of_row) for row, cells_of_row in zip(ROWS, cells, strict=True))
 
 
 def sheet(*verdicts: str) -> AnnotationSheet:
@@ -145,7 +145,7 @@ def test_kappa_is_what_loops_say() -> None:
         return (observed - chance) / (1 - chance)
 
     assert result.kappa == pytest.approx(kappa(first, second))
-    kept = [["good" if verdict == "good" else "not" for verdict in said] for said in (first, second)]
+    kept = [["good" if verdict == "good" else "not" for verdict in verdicts] for verdicts in (first, second)]
     assert result.kappa_kept == pytest.approx(kappa(*kept))
     assert result.share == sum(a == b for a, b in zip(first, second, strict=True)) / 200
     assert result.captions == 200
@@ -181,16 +181,16 @@ def test_the_way_through_both_stages(tmp_path: Path) -> None:
 
 
 def test_sheets_that_do_not_belong_together(tmp_path: Path) -> None:
-    one, agree = tmp_path / "one.csv", tmp_path / "agree.csv"
-    one.write_text(sheet_text(FINE, FINE, FINE))
+    only_sheet, agree = tmp_path / "one.csv", tmp_path / "agree.csv"
+    only_sheet.write_text(sheet_text(FINE, FINE, FINE))
     with pytest.raises(UsageError, match="1 sheets for 2 annotators"):
-        read_verdicts([one], CANDIDATES, 2)
+        read_verdicts([only_sheet], CANDIDATES, 2)
     settled = (
         sheet_text(FINE, FINE, FINE).replace("change\n", "change,verdict_1\n", 1).replace(",good,,", ",good,,,bad")
     )
     agree.write_text(settled)
     with pytest.raises(InputError, match="all annotators agree on caption 'a#0' already: good"):
-        read_verdicts([one, one.with_name("one.csv"), agree], CANDIDATES, 2)
-    one.write_text(sheet_text(FINE, FINE, ("", "", "")))
+        read_verdicts([only_sheet, only_sheet.with_name("one.csv"), agree], CANDIDATES, 2)
+    only_sheet.write_text(sheet_text(FINE, FINE, ("", "", "")))
     with pytest.raises(InputError, match="captions without a verdict"):
-        read_verdicts([one, agree], CANDIDATES, 1)
+        read_verdicts([only_sheet, agree], CANDIDATES, 1)

@@ -87,13 +87,13 @@ def test_the_chosen_captions_are_the_least_alike(built_imp: tuple[Imp, Path]) ->
     assert imp.dataset is not None
     words = Words()
     for image in imp.dataset.image_ids[:4]:
-        own = imp.candidates.kept.filter(image=image)
-        vectors = words.encode_texts(own["text"].to_list()).astype(np.float64)
+        kept = imp.candidates.kept.filter(image=image)
+        vectors = words.encode_texts(kept["text"].to_list()).astype(np.float64)
         vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
-        best = min(combinations(range(own.height), 3),
+        best = min(combinations(range(kept.height), 3),
                    key=lambda rows: sum(float(vectors[a] @ vectors[b]) for a, b in combinations(rows, 2)))  # fmt: skip
-        chosen = imp.dataset.captions.filter(image=image)["caption"].to_list()
-        assert chosen == [own["caption"][row] for row in best]
+        captions = imp.dataset.captions.filter(image=image)["caption"].to_list()
+        assert captions == [kept["caption"][row] for row in best]
 
 
 def test_corrections_reach_the_benchmark(
@@ -118,22 +118,22 @@ def test_corrections_reach_the_benchmark(
 def test_the_same_build_gives_the_same_bytes(
     scenes: cl.Dataset, folder: Path, built_imp: tuple[Imp, Path], tmp_path: Path
 ) -> None:
-    first, one = built_imp
+    first, second = built_imp
     finished(scenes, folder, tmp_path / "two")
-    assert content(one) == content(tmp_path / "two")
+    assert content(second) == content(tmp_path / "two")
     sampled = first.candidates.images["image"].to_list()
-    other = build(scenes, folder, replace(SETTINGS, seed=1))
-    assert other.candidates.images["image"].to_list() != sampled
+    other_seed = build(scenes, folder, replace(SETTINGS, seed=1))
+    assert other_seed.candidates.images["image"].to_list() != sampled
 
 
 def test_a_repeat_from_the_log_gives_the_same_bytes(
     scenes: cl.Dataset, folder: Path, built_imp: tuple[Imp, Path], tmp_path: Path
 ) -> None:
-    one = built_imp[1]
-    log = DecisionLog.load(one, IMP)
+    first_folder = built_imp[1]
+    log = DecisionLog.load(first_folder, IMP)
     again = build(scenes, folder, output=tmp_path / "three", repeat=log)
     assert again.status == "done"
-    assert content(one) == content(tmp_path / "three")
+    assert content(first_folder) == content(tmp_path / "three")
     with pytest.raises(UsageError, match="different settings"):
         build(scenes, folder, replace(SETTINGS, band=(0.1, 0.95)), repeat=log)
 
@@ -247,8 +247,8 @@ def test_leaks_are_listed_and_dropped_on_request(
     whole = built_imp[0]
     assert whole.dataset is not None
     corpus = tmp_path / "corpus.txt"
-    known = whole.dataset.captions["text"].unique().sort().to_list()[:5]
-    corpus.write_text("\n".join(text.upper() for text in known))
+    leaked = whole.dataset.captions["text"].unique().sort().to_list()[:5]
+    corpus.write_text("\n".join(text.upper() for text in leaked))
     listed = finished(scenes, folder, tmp_path / "listed", corpora=[corpus])
     assert listed.leaks is not None
     assert listed.dataset is not None
@@ -263,7 +263,7 @@ def test_leaks_are_listed_and_dropped_on_request(
                        selection=SelectionSettings(drop_leaks=True))  # fmt: skip
     assert dropped.dataset is not None
     assert image not in dropped.dataset.image_ids
-    assert not set(dropped.dataset.texts) & set(known)
+    assert not set(dropped.dataset.texts) & set(leaked)
 
 
 def test_copied_pictures_make_a_folder_that_can_be_moved(scenes: cl.Dataset, folder: Path, tmp_path: Path) -> None:

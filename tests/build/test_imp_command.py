@@ -113,10 +113,10 @@ def test_titles_of_the_images_reach_them(place: Path, capsys: pytest.CaptureFixt
     assert (result["counts"]["titles of their own"], result["counts"]["captions to judge"]) == (31, 100)
     assert "61 titles: 30 of images that were not sampled, 1 dropped, 30 to judge" in result["notes"]
     sheet = pl.read_csv("bench/annotate-1.csv", infer_schema=False)
-    own = sheet.filter(source="title")
-    assert own.height == 30
-    stem = Path(own["image"][0]).stem
-    assert own["text"].to_list()[:3] == [f"{text} of {stem}" for text in TITLES], "cleaned, and first"
+    titles = sheet.filter(source="title")
+    assert titles.height == 30
+    stem = Path(titles["image"][0]).stem
+    assert titles["text"].to_list()[:3] == [f"{text} of {stem}" for text in TITLES], "cleaned, and first"
     assert sheet.filter(source="pool").height == 70
     for number in (1, 2):
         table = pl.read_csv(f"bench/annotate-{number}.csv", infer_schema=False)

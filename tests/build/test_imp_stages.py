@@ -48,9 +48,9 @@ def test_the_spread_is_what_loops_say() -> None:
     vectors = np.random.default_rng(0).standard_normal((30, 5))
     sample = sample_images(vectors, SamplingSettings(count=7, sampling="full", compare_sampling=False))
     (spread,) = sample.spreads
-    chosen = sample.rows.tolist()
-    nearest = [min(1 - cosine(vectors[a], vectors[b]) for b in chosen if b != a) for a in chosen]
-    covered = [min(1 - cosine(row, vectors[b]) for b in chosen) for row in vectors]
+    rows_of_sample = sample.rows.tolist()
+    nearest = [min(1 - cosine(vectors[a], vectors[b]) for b in rows_of_sample if b != a) for a in rows_of_sample]
+    covered = [min(1 - cosine(row, vectors[b]) for b in rows_of_sample) for row in vectors]
     assert spread.space == "full"
     assert spread.nearest_mean == pytest.approx(sum(nearest) / 7, abs=2e-6)
     assert spread.nearest_min == pytest.approx(min(nearest), abs=2e-6)
@@ -97,20 +97,20 @@ def test_clusters_are_what_loops_say(monkeypatch: pytest.MonkeyPatch, tile: int)
     monkeypatch.setattr(sampling, "_POOL_TILE", tile)
     random = np.random.default_rng(3)
     images, pool = random.standard_normal((5, 4)), random.standard_normal((40, 4)).astype(np.float32)
-    found = find_clusters(images, pool, (0.2, 0.7), 6)
+    clusters = find_clusters(images, pool, (0.2, 0.7), 6)
     for row, image in enumerate(images):
         cosines = [cosine(image, member) for member in pool]
         inside = sorted((at for at in range(40) if 0.2 <= cosines[at] <= 0.7), key=lambda at: (-cosines[at], at))
-        assert found.members[row].tolist() == inside[:6]
-        assert found.sizes[row] == len(inside)
-        np.testing.assert_allclose(found.cosines[row], [cosines[at] for at in inside[:6]])
-        assert found.nearest[row] == pytest.approx(max(cosines))
+        assert clusters.members[row].tolist() == inside[:6]
+        assert clusters.sizes[row] == len(inside)
+        np.testing.assert_allclose(clusters.cosines[row], [cosines[at] for at in inside[:6]])
+        assert clusters.nearest[row] == pytest.approx(max(cosines))
 
 
 def test_both_ends_of_the_band_are_in_it_and_ties_keep_their_order() -> None:
     pool = on_circle(0, 36.8698976458, 60, -60, 60, 61)
-    found = find_clusters(on_circle(0), pool, (0.5, 0.8), 10)
-    assert found.members[0].tolist() == [1, 2, 3, 4]
+    clusters = find_clusters(on_circle(0), pool, (0.5, 0.8), 10)
+    assert clusters.members[0].tolist() == [1, 2, 3, 4]
     assert find_clusters(on_circle(0), pool, (0.5, 0.8), 2).members[0].tolist() == [1, 2]
 
 
@@ -118,11 +118,11 @@ def test_an_empty_band_and_small_clusters_are_errors() -> None:
     pool = on_circle(*range(40, 60))
     with pytest.raises(UsageError, match=r"the band is empty: no pool image has a cosine of 0\.9 to 1 .* 0\.77"):
         check_clusters(find_clusters(on_circle(0), pool, (0.9, 1), 5), (0.9, 1), (1, 5))
-    found = find_clusters(on_circle(0, 120), pool, (0.7, 0.8), 5)
+    clusters = find_clusters(on_circle(0, 120), pool, (0.7, 0.8), 5)
     with pytest.raises(UsageError, match="no image has 10 pool images in the band: the largest cluster has 6"):
-        check_clusters(found, (0.7, 0.8), (10, 50))
-    check_clusters(found, (0.7, 0.8), (2, 5))  # one large enough is enough
-    assert (found.sizes >= 2).tolist() == [True, False]
+        check_clusters(clusters, (0.7, 0.8), (10, 50))
+    check_clusters(clusters, (0.7, 0.8), (2, 5))  # one large enough is enough
+    assert (clusters.sizes >= 2).tolist() == [True, False]
     with pytest.raises(UsageError, match="the images have 3 dimensions, the pool's images 2"):
         find_clusters(np.eye(3), pool, (0, 1), 5)
 
@@ -135,9 +135,9 @@ def pool_of(*texts: str) -> cl.Dataset:
 
 
 def cluster_of(*members: list[int], least: int = 1) -> Clusters:
-    rows = tuple(np.array(own, np.int64) for own in members)
-    cosines = tuple(np.linspace(0.8, 0.7, len(own)) if own else np.empty(0) for own in members)
-    sizes = np.array([len(own) for own in members])
+    rows = tuple(np.array(row, np.int64) for row in members)
+    cosines = tuple(np.linspace(0.8, 0.7, len(row)) if row else np.empty(0) for row in members)
+    sizes = np.array([len(row) for row in members])
     return Clusters(rows, cosines, sizes, np.full(len(members), 0.8))
 
 
@@ -149,15 +149,17 @@ def test_titles_come_first_and_need_no_cluster() -> None:
               "b": [("t2", "ten quiet places by the sea"), ("t3", "what the keeper said")]}  # fmt: skip
     clusters = cluster_of([0, 1, 2, 3, 4, 5, 6], [0], [1])
     settings = SamplingSettings(cluster_sizes=(3, 10), captions=2, candidates=4)
-    found = collect_candidates([("a", None), ("b", None), ("c", None)], pool, clusters, settings, PLAIN, None, titles)
-    assert found.images["verdict"].to_list() == [KEPT, KEPT, SMALL_CLUSTER]
-    assert found.kept.filter(source="title")["pool_caption"].to_list() == ["t0", "t1", "t2", "t3"]
-    own = found.captions.filter(image="a")
-    assert own["caption"].to_list() == [f"a#{number}" for number in range(9)]
-    assert own["source"].to_list() == ["title"] * 2 + ["pool"] * 7
-    assert own.filter(pl.col("reason").is_null()).height == 4, "two titles, and two of the pool"
-    assert own["reason"].to_list()[-1] == NEAR_DUPLICATE, "the pool has the title as well: the title stays"
-    assert own.filter(source="title")["cosine"].null_count() == 2
+    candidates = collect_candidates(
+        [("a", None), ("b", None), ("c", None)], pool, clusters, settings, PLAIN, None, titles
+    )
+    assert candidates.images["verdict"].to_list() == [KEPT, KEPT, SMALL_CLUSTER]
+    assert candidates.kept.filter(source="title")["pool_caption"].to_list() == ["t0", "t1", "t2", "t3"]
+    of_a = candidates.captions.filter(image="a")
+    assert of_a["caption"].to_list() == [f"a#{number}" for number in range(9)]
+    assert of_a["source"].to_list() == ["title"] * 2 + ["pool"] * 7
+    assert of_a.filter(pl.col("reason").is_null()).height == 4, "two titles, and two of the pool"
+    assert of_a["reason"].to_list()[-1] == NEAR_DUPLICATE, "the pool has the title as well: the title stays"
+    assert of_a.filter(source="title")["cosine"].null_count() == 2
     few = collect_candidates(
         [("a", None)], pool, cluster_of([0, 1, 2]), SamplingSettings(cluster_sizes=(3, 10), captions=1, candidates=1),
         PLAIN, None, titles,
@@ -168,8 +170,8 @@ def test_titles_come_first_and_need_no_cluster() -> None:
 def test_a_title_in_the_pool_does_not_reach_its_image() -> None:
     """Its picture is the image itself, and lies above the band."""
     vectors = np.random.default_rng(4).standard_normal((40, 6))
-    found = find_clusters(vectors, vectors, (0.7, 0.8), 40)
-    assert not any(row in members for row, members in enumerate(found.members))
+    clusters = find_clusters(vectors, vectors, (0.7, 0.8), 40)
+    assert not any(row in members for row, members in enumerate(clusters.members))
 
 
 def test_every_caption_of_a_cluster_has_a_fate() -> None:
@@ -180,16 +182,16 @@ def test_every_caption_of_a_cluster_has_a_fate() -> None:
     cleaning = CleaningSettings(minimum_words=4, tagging=False, languages=("any",))
     clusters = cluster_of([0, 1, 2, 3], [3], [1, 3])
     images: list[tuple[str, str | None]] = [("a", "a.jpg"), ("b", None), ("c", None)]
-    found = collect_candidates(images, pool, clusters, settings, cleaning)
-    assert found.images["verdict"].to_list() == [KEPT, SMALL_CLUSTER, FEW_CANDIDATES]
-    assert found.images["candidates"].to_list() == [2, 0, 1]
-    fates = {row["pool_image"]: row["reason"] for row in found.captions.filter(image="a").iter_rows(named=True)}
+    candidates = collect_candidates(images, pool, clusters, settings, cleaning)
+    assert candidates.images["verdict"].to_list() == [KEPT, SMALL_CLUSTER, FEW_CANDIDATES]
+    assert candidates.images["candidates"].to_list() == [2, 0, 1]
+    fates = {row["pool_image"]: row["reason"] for row in candidates.captions.filter(image="a").iter_rows(named=True)}
     assert fates["p0"] is None
     assert fates["p3"] is None
     assert fates["p2"] == NEAR_DUPLICATE
     assert fates["p1"] not in (None, NEAR_DUPLICATE, NOT_DRAWN)
-    assert found.captions.filter(image="a")["cosine"].to_list() == [0.8, 0.766667, 0.733333, 0.7]
-    assert found.kept["caption"].to_list() == ["a#0", "a#3"]
+    assert candidates.captions.filter(image="a")["cosine"].to_list() == [0.8, 0.766667, 0.733333, 0.7]
+    assert candidates.kept["caption"].to_list() == ["a#0", "a#3"]
 
 
 def test_the_draw_depends_on_seed_and_image_alone() -> None:
@@ -228,10 +230,10 @@ def test_the_lowest_similarity_is_that_of_all_subsets(rows: int, count: int, see
 
     best = min(map(total, combinations(range(rows), count)))
     first = next(subset for subset in combinations(range(rows), count) if total(subset) < best + 1e-9)
-    chosen = select_diverse(vectors, count, "lowest-similarity", seed=0, image="x")
-    assert tuple(chosen) == first
+    selection = select_diverse(vectors, count, "lowest-similarity", seed=0, image="x")
+    assert tuple(selection) == first
     pairs = count * (count - 1) / 2
-    assert pairwise_mean(vectors[chosen]) == pytest.approx(best / pairs)
+    assert pairwise_mean(vectors[selection]) == pytest.approx(best / pairs)
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -243,8 +245,8 @@ def test_with_many_captions_exchanges_come_close(monkeypatch: pytest.MonkeyPatch
     assert greedy == sorted(set(greedy))
     assert pairwise_mean(vectors[exact]) <= pairwise_mean(vectors[greedy]) < pairwise_mean(vectors[exact]) + 0.06
     for row in greedy:  # no exchange of one caption lowers the mean
-        for other in set(range(18)) - set(greedy):
-            exchanged = [other if at == row else at for at in greedy]
+        for caption in set(range(18)) - set(greedy):
+            exchanged = [caption if at == row else at for at in greedy]
             assert pairwise_mean(vectors[exchanged]) >= pairwise_mean(vectors[greedy]) - 1e-9
 
 
@@ -253,19 +255,21 @@ def test_one_caption_of_each_planted_cluster() -> None:
     centres = np.array([[0, 0], [9, 0], [0, 9], [9, 9], [20, 20]])
     points = np.repeat(centres, 6, axis=0) + 0.3 * np.random.default_rng(0).standard_normal((30, 2))
     order = np.random.default_rng(1).permutation(30)
-    chosen = {image: one_of_each_cluster(k_means(points[order], 5, 0), 5, seed=0, image=image) for image in ("a", "b")}
-    for rows in chosen.values():
+    rows_of_image = {
+        image: one_of_each_cluster(k_means(points[order], 5, 0), 5, seed=0, image=image) for image in ("a", "b")
+    }
+    for rows in rows_of_image.values():
         assert sorted(order[row] // 6 for row in rows) == [0, 1, 2, 3, 4]
-    assert chosen["a"] != chosen["b"], "drawn for each image"
-    assert chosen["a"] == one_of_each_cluster(k_means(points[order], 5, 0), 5, seed=0, image="a")
+    assert rows_of_image["a"] != rows_of_image["b"], "drawn for each image"
+    assert rows_of_image["a"] == one_of_each_cluster(k_means(points[order], 5, 0), 5, seed=0, image="a")
 
 
 def test_fewer_places_than_captions_are_filled_up() -> None:
     pytest.importorskip("sklearn")
     points = np.array([[0.0, 0.0]] * 4 + [[1.0, 1.0]] * 3)
-    chosen = one_of_each_cluster(k_means(points, 5, 0), 5, seed=0, image="a")
-    assert len(set(chosen)) == 5
-    assert {tuple(points[row]) for row in chosen} == {(0.0, 0.0), (1.0, 1.0)}
+    rows = one_of_each_cluster(k_means(points, 5, 0), 5, seed=0, image="a")
+    assert len(set(rows)) == 5
+    assert {tuple(points[row]) for row in rows} == {(0.0, 0.0), (1.0, 1.0)}
 
 
 @pytest.mark.slow
@@ -273,9 +277,9 @@ def test_k_means_in_a_map_of_sentences() -> None:
     pytest.importorskip("umap")
     groups = np.random.default_rng(5).standard_normal((5, 24))
     vectors = np.repeat(groups, 10, axis=0) + 0.1 * np.random.default_rng(6).standard_normal((50, 24))
-    chosen = select_diverse(vectors, 5, "k-means", seed=3, image="x")
-    assert len({row // 10 for row in chosen}) == 5
-    assert chosen == select_diverse(vectors, 5, "k-means", seed=3, image="x")
+    rows = select_diverse(vectors, 5, "k-means", seed=3, image="x")
+    assert len({row // 10 for row in rows}) == 5
+    assert rows == select_diverse(vectors, 5, "k-means", seed=3, image="x")
 
 
 # Leakage

@@ -28,9 +28,9 @@ def test_a_log_comes_back_as_it_was(tmp_path: Path) -> None:
 
 def test_a_repeated_build_must_decide_the_same() -> None:
     def log(**facts: Any) -> DecisionLog:
-        made = DecisionLog([HEAD])
-        made("check", **facts)
-        return made
+        written = DecisionLog([HEAD])
+        written("check", **facts)
+        return written
 
     log(dis=0.5, verdict="kept").check_same(log(dis=0.50001, verdict="kept"))
     with pytest.raises(UsageError, match="line 2"):

@@ -24,8 +24,8 @@ def pictures(count: int) -> list[Any]:
     return [scene.render() for scene in generate(count, "object,colour,count,location", seed=5)]
 
 
-def different(one: Any, other: Any) -> int:
-    return int((perceptual_hash(one) != perceptual_hash(other)).sum())
+def different(picture: Any, second_picture: Any) -> int:
+    return int((perceptual_hash(picture) != perceptual_hash(second_picture)).sum())
 
 
 def test_the_same_picture_saved_otherwise_has_nearly_the_same_hash() -> None:
@@ -38,8 +38,8 @@ def test_the_same_picture_saved_otherwise_has_nearly_the_same_hash() -> None:
 
 
 def test_other_pictures_have_other_hashes() -> None:
-    shown = pictures(12)
-    least = min(different(one, other) for row, one in enumerate(shown) for other in shown[:row])
+    drawn = pictures(12)
+    least = min(different(picture, earlier) for row, picture in enumerate(drawn) for earlier in drawn[:row])
     assert least > 2 * RecosSettings.duplicate_bits
 
 
@@ -71,19 +71,19 @@ def test_near_duplicates_are_all_pairs_that_are_near(seed: int, cosine: float, b
     hashes = rng.random((20, HASH_BITS)) < 0.5
     hashes[11] = hashes[4]
     hashes[11, :5] ^= True
-    found = NearDuplicates(vectors, hashes, cosine, bits)
-    for one in range(20):
+    duplicates = NearDuplicates(vectors, hashes, cosine, bits)
+    for row in range(20):
         near = {
-            other
-            for other in range(20)
-            if other != one
-            and (vectors[one] @ vectors[other] >= cosine or (hashes[one] != hashes[other]).sum() <= bits)
+            column
+            for column in range(20)
+            if column != row
+            and (vectors[row] @ vectors[column] >= cosine or (hashes[row] != hashes[column]).sum() <= bits)
         }
-        clear = {o for o in range(20) if abs(vectors[one] @ vectors[o] - cosine) > 1e-8}
-        for other in set(range(20)) - {one}:
-            if other in clear:
-                assert (found.among(one, [other]) is not None) == (other in near)
-        first = found.among(one, range(20))
+        clear = {o for o in range(20) if abs(vectors[row] @ vectors[o] - cosine) > 1e-8}
+        for column in set(range(20)) - {row}:
+            if column in clear:
+                assert (duplicates.among(row, [column]) is not None) == (column in near)
+        first = duplicates.among(row, range(20))
         if near <= clear:
             assert (None if first is None else first[0]) == min(near, default=None)
 
@@ -93,8 +93,8 @@ def test_why_two_are_one() -> None:
     hashes = np.zeros((3, HASH_BITS), bool)
     hashes[1, :30] = True
     hashes[2, :3] = True
-    found = NearDuplicates(vectors, hashes, 0.98, 12)
-    assert found.among(0, {1}) == (1, ("vectors", 1.0))
-    assert found.among(0, {2}) == (2, ("hash", 3.0))
+    duplicates = NearDuplicates(vectors, hashes, 0.98, 12)
+    assert duplicates.among(0, {1}) == (1, ("vectors", 1.0))
+    assert duplicates.among(0, {2}) == (2, ("hash", 3.0))
     assert NearDuplicates(vectors, None, 2, 12).among(0, {1, 2}) is None
     assert NearDuplicates(vectors, hashes, 2, -1).among(0, {1, 2}) is None

@@ -106,8 +106,8 @@ def test_each_task_has_its_quota_and_a_short_one_is_explained(tmp_path: Path) ->
     assert built.log.head["settings"]["quota"] == "x=5,y=4"
     again = build_recos(dataset, encoder, settings, generator=None)
     assert again.versions["v0"].image_ids == built.versions["v0"].image_ids
-    other = build_recos(dataset, encoder, replace(settings, seed=5), generator=None)
-    assert other.versions["v0"].image_ids != built.versions["v0"].image_ids
+    other_seed = build_recos(dataset, encoder, replace(settings, seed=5), generator=None)
+    assert other_seed.versions["v0"].image_ids != built.versions["v0"].image_ids
 
 
 def test_the_choice_of_a_task_does_not_depend_on_the_others_quotas(tmp_path: Path) -> None:
@@ -158,10 +158,10 @@ def test_quotas_of_tasks_need_no_column(tmp_path: Path) -> None:
     without = replace(dataset, images=dataset.images.drop("task"))
     built = build_recos(without, encoder, replace(SETTINGS, quota="object=2"), generator=None)
     assert Counter(built.versions["v0"].images["task"]) == {"object": 2}
-    said = [
+    notes = [
         note for note in built.notes if "tasks are derived from captions (no objects are annotated): object" in note
     ]
-    assert len(said) == 1
+    assert len(notes) == 1
     plain = build_recos(without, encoder, replace(SETTINGS, originals=2), generator=None)
     assert not [note for note in plain.notes if "derived" in note]
     with pytest.raises(UnknownNameError, match="scene"):

@@ -39,7 +39,7 @@ def place(scenes: cl.Dataset, folder: Path, tmp_path: Path, monkeypatch: pytest.
 
 
 def content(folder: Path) -> dict[str, bytes]:
-    return {str(one.relative_to(folder)): one.read_bytes() for one in sorted(folder.rglob("*")) if one.is_file()}
+    return {str(file.relative_to(folder)): file.read_bytes() for file in sorted(folder.rglob("*")) if file.is_file()}
 
 
 def test_from_scenes_to_figures_by_task(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -49,19 +49,19 @@ def test_from_scenes_to_figures_by_task(place: Path, capsys: pytest.CaptureFixtu
     assert "originals by task" in printed.out
     assert "written to bench" in printed.err
     assert all(len(line) <= 80 for line in printed.out.splitlines())
-    assert {one.name for one in Path("bench").iterdir()} == {
+    assert {file.name for file in Path("bench").iterdir()} == {
         "README.md", "decisions.jsonl", "regenerate.csv", "verify.csv", "v0", "v1", "v2"
     }  # fmt: skip
     outside = pl.read_csv("bench/regenerate.csv")
     log = [json.loads(line) for line in Path("bench/decisions.jsonl").read_text().splitlines()]
-    assert outside.height == sum(one["step"] == "check" and one["verdict"] != "kept" for one in log)
+    assert outside.height == sum(entry["step"] == "check" and entry["verdict"] != "kept" for entry in log)
     for version, directions in (("v0", ("i2t", "t2i")), ("v2", ("t2i",))):
         words = [word for direction in directions for word in ("--direction", direction)]
         command = ["evaluate", "--dataset", f"bench/{version}", "--model", "callable:model.py:Model", *words]
         assert main([*command, "--resamples", "0", "-o", f"runs/{version}"]) == 0
     assert main(["show", "runs/v0", "--by", "task"]) == 0
-    shown = capsys.readouterr().out
-    assert all(task in shown for task in set(cl.load_dataset("bench/v0").images["task"]))
+    output = capsys.readouterr().out
+    assert all(task in output for task in set(cl.load_dataset("bench/v0").images["task"]))
     assert main([*BUILD, "-o", "bench", "--json"]) == 0
     told = capsys.readouterr()
     assert json.loads(told.out)["versions"]["v0"]["fingerprint"] == cl.load_dataset("bench/v0").fingerprint
@@ -144,10 +144,10 @@ def test_when_nothing_is_left_the_histogram_shows_why(
     assert main([*BUILD, "-o", "bench", "--temperature", "100", "--attempts", "0", *form]) == 2
     told = capsys.readouterr()
     assert not told.out, "there is no result"
-    shown, _, error = told.err.partition("no image is left")
+    histogram, _, error = told.err.partition("no image is left")
     assert error
-    assert "dis(t) of 300 descriptions" in shown
-    assert "0 kept (0%), 300 too vague (100%), 0 too sharp (0%)" in shown
+    assert "dis(t) of 300 descriptions" in histogram
+    assert "0 kept (0%), 300 too vague (100%), 0 too sharp (0%)" in histogram
     assert not Path("bench/decisions.jsonl").exists()
 
 
@@ -178,9 +178,9 @@ def test_a_build_without_a_generator(place: Path) -> None:
 
 def test_flags_have_the_defaults_of_the_settings() -> None:
     parameters = inspect.signature(recos).parameters
-    for name, one in inspect.signature(RecosSettings).parameters.items():
+    for name, parameter in inspect.signature(RecosSettings).parameters.items():
         default = parameters[name].default  # a flag reads all its values, so that a second one is noticed
-        assert (default[0] if isinstance(default, list) else default) == one.default, name
+        assert (default[0] if isinstance(default, list) else default) == parameter.default, name
 
 
 @pytest.mark.slow

@@ -24,15 +24,15 @@ def test_text_only(scenes: cl.Dataset, folder: Path) -> None:
     with pytest.raises(UsageError, match="no logit scale") as caught:
         build(scenes, folder, settings, encoder=OnlyTexts(), image_text="mean")
     proposed = float(str(caught.value).split("CLIP's; ")[1].split()[0])
-    found = build(scenes, folder, replace(settings, temperature=proposed), encoder=OnlyTexts(), image_text="mean")
-    assert np.median(found.check.values) == pytest.approx(math.log(10) / 2, rel=0.05)
-    assert any("that of their captions" in note for note in found.notes)
+    benchmark = build(scenes, folder, replace(settings, temperature=proposed), encoder=OnlyTexts(), image_text="mean")
+    assert np.median(benchmark.check.values) == pytest.approx(math.log(10) / 2, rel=0.05)
+    assert any("that of their captions" in note for note in benchmark.notes)
     vectors = Words().encode_texts(scenes.texts).astype(np.float64)
-    own = scenes.caption_image
-    means = np.stack([vectors[own == row].mean(axis=0) for row in range(len(scenes.image_ids))])
+    image_of_caption = scenes.caption_image
+    means = np.stack([vectors[image_of_caption == row].mean(axis=0) for row in range(len(scenes.image_ids))])
     text = vectors[7] / np.linalg.norm(vectors[7])
-    cosines = np.delete((means / np.linalg.norm(means, axis=1, keepdims=True)) @ text, own[7])
-    np.testing.assert_allclose(found.check.neighbours.cosines[7], np.sort(cosines)[::-1][:10], atol=1e-6)
+    cosines = np.delete((means / np.linalg.norm(means, axis=1, keepdims=True)) @ text, image_of_caption[7])
+    np.testing.assert_allclose(benchmark.check.neighbours.cosines[7], np.sort(cosines)[::-1][:10], atol=1e-6)
 
 
 def test_images_without_captions_and_a_text_encoder(scenes: cl.Dataset, folder: Path) -> None:
@@ -71,9 +71,9 @@ def test_stored_images_with_a_text_encoder_are_as_good_as_the_model(
 
 def test_missing_columns_are_said_aloud(scenes: cl.Dataset, folder: Path) -> None:
     bare = replace(scenes, images=scenes.images.select("image", "file"))
-    found = build(bare, folder, replace(SETTINGS, source_column="source"))
-    assert sum("no column" in note for note in found.notes) == 2
-    assert set(found.versions["v0"].images["task"]) == {"all"}
+    benchmark = build(bare, folder, replace(SETTINGS, source_column="source"))
+    assert sum("no column" in note for note in benchmark.notes) == 2
+    assert set(benchmark.versions["v0"].images["task"]) == {"all"}
     with pytest.raises(UsageError, match="no column 'kind'"):
         build(bare, folder, replace(SETTINGS, task_column="kind", source_column="source"))
     holes = replace(scenes, images=scenes.images.with_columns(task=pl.lit(None, pl.String)))

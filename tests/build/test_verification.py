@@ -72,11 +72,11 @@ def test_bad_ones_are_replaced_corrected_ones_used_the_others_stay(
     first = bench("bench")
     rows = pl.read_csv(tmp_path / "bench" / "verify.csv", infer_schema=False)
     written = next(row for row, origin in enumerate(rows["origin"]) if origin == "fickle")
-    own = next(row for row, origin in enumerate(rows["origin"]) if origin == "candidate" and row != written)
-    spoken = next(row for row in range(rows.height) if row not in (written, own))
+    corrected_row = next(row for row, origin in enumerate(rows["origin"]) if origin == "candidate" and row != written)
+    spoken = next(row for row in range(rows.height) if row not in (written, corrected_row))
     filled = fill(
         tmp_path / "bench" / "verify.csv", tmp_path / f"filled{suffix}",
-        verdict={written: "Bad ", own: "correction", spoken: "ok"}, correction={own: "Two cats."},
+        verdict={written: "Bad ", corrected_row: "correction", spoken: "ok"}, correction={corrected_row: "Two cats."},
     )  # fmt: skip
     second = bench("second", verified=filled)
     v1 = second.versions["v1"]
@@ -85,8 +85,8 @@ def test_bad_ones_are_replaced_corrected_ones_used_the_others_stay(
     assert second.versions["v0"].image_ids == first.versions["v0"].image_ids
     assert rows["caption"][written] not in texts
     assert rows["description"][written] not in texts.values()
-    assert texts.pop(rows["caption"][own]) == "Two cats."
-    assert origins[rows["caption"][own]] == "correction"
+    assert texts.pop(rows["caption"][corrected_row]) == "Two cats."
+    assert origins[rows["caption"][corrected_row]] == "correction"
     before = dict(zip(rows["caption"], rows["description"], strict=True))
     new = {caption for caption in texts if caption not in before}
     assert len(new) == 1, "the bad one was written again"

@@ -40,7 +40,7 @@ class Words:
 
     def encode_images(self, images: Sequence[Any]) -> Array:
         projection = np.random.default_rng(0).standard_normal((192, _WIDTH))
-        small = [np.frombuffer(_small(one.tobytes(), one.size), np.uint8) for one in images]
+        small = [np.frombuffer(_small(image.tobytes(), image.size), np.uint8) for image in images]
         return ((np.stack(small).astype(np.float32) / 255 - 0.5) @ projection).astype(np.float32)
 
 
@@ -66,11 +66,11 @@ class Fickle:
         self._chance = np.random.default_rng([patience, seed])
 
     def generate(self, requests: Sequence[Request]) -> list[tuple[str, ...]]:
-        return [self._answer(one) for one in requests]
+        return [self._answer(request) for request in requests]
 
     def _answer(self, request: Request) -> tuple[str, ...]:
         if self.asked >= self.patience:
             raise KeyboardInterrupt
         self.asked += 1
         words = self._chance.integers(10_000, size=(request.wanted, 4))
-        return tuple(f"a picture of {request.purpose} " + " ".join(f"w{one}" for one in row) for row in words)
+        return tuple(f"a picture of {request.purpose} " + " ".join(f"w{number}" for number in row) for row in words)

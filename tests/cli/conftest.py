@@ -73,12 +73,12 @@ def study(tmp_path_factory: pytest.TempPathFactory) -> Path:
     random = np.random.default_rng(0)
     points = random.standard_normal((IMAGES, DIMENSION))
     for model, noise in NOISE.items():
-        seen = points + noise * random.standard_normal(points.shape)
+        image_vectors = points + noise * random.standard_normal(points.shape)
         read = np.repeat(points, PER_IMAGE, axis=0) + noise * random.standard_normal((IMAGES * PER_IMAGE, DIMENSION))
-        np.save(folder / f"{model}-img.npy", seen.astype(np.float32))
+        np.save(folder / f"{model}-img.npy", image_vectors.astype(np.float32))
         np.save(folder / f"{model}-cap.npy", read.astype(np.float32))
         if model == "model-a":
-            np.save(folder / "scores.npy", (seen @ read.T).astype(np.float32))
+            np.save(folder / "scores.npy", (image_vectors @ read.T).astype(np.float32))
     return folder
 
 

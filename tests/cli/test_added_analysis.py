@@ -40,9 +40,9 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_its_command_prints_a_table_a_chart_and_json(folder: Path, call: Call) -> None:
     call("evaluate", "--dataset", "data", *AUDIT, "-o", "run")
     words = ("analyze", "run", "occurrences", "run", "--plugin", ADDED)
-    shown = call(*words, "--write", "lists.svg", "--write", "lists.csv")
-    assert "How often each image is in the top 10" in shown.out
-    assert "Images by their lists" in shown.out
+    analysis = call(*words, "--write", "lists.svg", "--write", "lists.csv")
+    assert "How often each image is in the top 10" in analysis.out
+    assert "Images by their lists" in analysis.out
     assert Path("lists.svg").read_text().startswith("<svg")
     lists = Run.load("run").rankings["t2i"]
     expected = dict.fromkeys(lists.item_ids, 0)
@@ -76,9 +76,11 @@ def test_it_is_found_where_it_is_planted_and_listed_where_everything_is() -> Non
     dataset, images, captions = world(images=40, spread=0.8)
     clean = Subject.of(dataset, images, captions)
     planted = FINDING_KINDS["unretrieved"].value(clean, 0.4, random_stream(0, "added"))
-    said = [next(iter(ANALYSES["occurrences"].value(subject).findings())) for subject in (clean, planted.subject)]
-    assert [observation.p for observation in said] == [1.0, 0.0]
-    assert {entry["item"] for entry in said[1].evidence} == planted.ids
+    observations = [
+        next(iter(ANALYSES["occurrences"].value(subject).findings())) for subject in (clean, planted.subject)
+    ]
+    assert [observation.p for observation in observations] == [1.0, 0.0]
+    assert {entry["item"] for entry in observations[1].evidence} == planted.ids
     assert "occurrences" in {stage.name for stage in all_stages()}
     page = findings()
     assert "## unretrieved" in page

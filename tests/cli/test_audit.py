@@ -158,10 +158,10 @@ def test_vectors_alone(call: Call, here: Path) -> None:
     assert [entry["stage"] for entry in content["skipped"]] == ["robustness"]
     assert content["runs"] == {"embeddings": "out/runs/embeddings"}
     groups = next(result.payload for result in load_audit("out").results if result.stage == "groups")
-    shown = call("show", "out/runs/embeddings", "--by", "kind", "--metrics", "t2i/Hit@1", "--json").json
+    stored_run = call("show", "out/runs/embeddings", "--by", "kind", "--metrics", "t2i/Hit@1", "--json").json
     table = next(table for table in groups["groups"] if table["by"] == "kind")
     means = {group: figure["mean"] for group, figure in table["metrics"]["t2i/Hit@1"].items()}
-    assert means == {group: figure["mean"] for group, figure in shown["metrics"]["t2i/Hit@1"].items()}
+    assert means == {group: figure["mean"] for group, figure in stored_run["metrics"]["t2i/Hit@1"].items()}
 
 
 def test_a_run_alone(call: Call, here: Path) -> None:

@@ -67,8 +67,8 @@ def test_the_contract_of_findings(call: Call, here: Path) -> None:
         assert finding["evidence"], "what is counted can be opened"
         for entry in finding["evidence"]:
             assert set(entry) in ({"query"}, {"item"}, {"query", "item"}, {"items"})
-            for side, named in entry.items():
-                assert ids[side].issuperset(named if side == "items" else [named])
+            for side, named_ids in entry.items():
+                assert ids[side].issuperset(named_ids if side == "items" else [named_ids])
     blank = next(finding for finding in findings if finding["kind"] == "blank-vectors")
     assert blank["effect"]["value"] == pytest.approx(BLANK / 60)
     assert {"item": "im0"} in blank["evidence"] or any("im0" in str(entry) for entry in blank["evidence"])

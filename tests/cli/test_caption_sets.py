@@ -108,9 +108,9 @@ def test_means_over_models(call: Call, tmp_path: Path, monkeypatch: pytest.Monke
         assert mean[name] == pytest.approx((first[name] + second[name]) / 2)
     assert mean["relative"] != pytest.approx(mean["after"] / mean["before"] - 1, abs=0.001)
     assert {run.parent.name for run in Path("both").glob("*/before")} == {"tiny", "callable-poor.py-encoder"}
-    shown = call(*words, "--model", models[0], "--model", models[1]).out
-    assert "Mean over models" in shown
-    assert f"{100 * mean['relative']:+.1f} %" in shown
+    output = call(*words, "--model", models[0], "--model", models[1]).out
+    assert "Mean over models" in output
+    assert f"{100 * mean['relative']:+.1f} %" in output
 
 
 def test_as_papers_print_it(folder: Path, call: Call) -> None:

@@ -28,10 +28,10 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
     dataset = Dataset.of({f"i{n}.jpg": [f"picture {n}", f"scene {n}", f"view {n}"] for n in range(IMAGES)})
     dataset.save(tmp_path / "data")
     random = np.random.default_rng(0)
-    own = (dataset.caption_image, np.arange(3 * IMAGES))
+    positives = (dataset.caption_image, np.arange(3 * IMAGES))
     for name, strength in (("strong", 1.5), ("weak", 0.5)):
         scores = random.normal(size=(IMAGES, 3 * IMAGES)).astype(np.float32)
-        scores[own] += strength * (3 - own[1] % 3)
+        scores[positives] += strength * (3 - positives[1] % 3)
         np.save(tmp_path / f"{name}.npy", scores)
         words = ("evaluate", "--dataset", tmp_path / "data", "--scores", tmp_path / f"{name}.npy")
         assert main([str(word) for word in (*words, "-o", tmp_path / "runs" / name, "--resamples", "20")]) == 0
@@ -80,12 +80,12 @@ def test_charts_hold_the_figures_of_the_tables(study: Path, call: Call) -> None:
     left, right = section.charts
     assert isinstance(right, Bars)
     assert (left.title, right.title) == ("Hit@1, image → text", "Hit@1, text → image")
-    assert [own.name for own in right.series] == ["weak", "other", "mean ± sd"]
-    for own in right.series[:2]:
+    assert [line.name for line in right.series] == ["weak", "other", "mean ± sd"]
+    for line in right.series[:2]:
         expected = [
             result.value("weak", "Hit@1", name, direction="t2i", denominator="category") for name in result.categories
         ]
-        assert [figure.value for figure in own.figures] == expected
+        assert [figure.value for figure in line.figures] == expected
     for mean, figure in zip(right.series[2].figures, right.series[0].figures, strict=True):
         assert (mean.low, mean.value, mean.high) == (figure.value,) * 3, "equal models have no spread"
 
@@ -133,9 +133,9 @@ def test_mistakes_are_explained(study: Path, call: Call) -> None:
     no_ids = study / "no_ids.csv"
     no_ids.write_text("level,difficulty\nx,easy\n")
     assert f"{no_ids}: neither a column 'caption' nor 'image'" in call(*words[:4], no_ids).err
-    other = study / "other.csv"
-    other.write_text("caption,difficulty\nx,easy\n")
-    assert "no pair of the run 'strong' has a difficulty" in call(*words[:4], other).err
+    other_table = study / "other.csv"
+    other_table.write_text("caption,difficulty\nx,easy\n")
+    assert "no pair of the run 'strong' has a difficulty" in call(*words[:4], other_table).err
 
 
 def test_runs_over_other_captions_with_the_same_ids(study: Path, call: Call) -> None:

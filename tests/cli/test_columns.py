@@ -42,15 +42,15 @@ def table(runs: list[Path], tmp_path: Path) -> Path:
 
 
 def test_show_groups_by_a_column_of_the_table(call: Call, runs: list[Path], table: Path) -> None:
-    shown = call("show", runs[0], "--columns", table, "--by", "difficulty", "--json")
-    assert shown.code == 0, shown.err
-    groups = shown.json["metrics"]["t2i/Hit@1"]
+    outcome = call("show", runs[0], "--columns", table, "--by", "difficulty", "--json")
+    assert outcome.code == 0, outcome.err
+    groups = outcome.json["metrics"]["t2i/Hit@1"]
     levels, values = levels_of(runs[0]), hits(runs[0])
     for level in ("easy", "medium", "hard"):
-        own = [values[query] for query in levels if levels[query] == level]
-        assert groups[level]["mean"] == pytest.approx(np.mean(own))
-        assert groups[level]["n"] == len(own)
-    assert "i2t/Hit@1" not in shown.json["metrics"]  # the table is of captions
+        of_level = [values[query] for query in levels if levels[query] == level]
+        assert groups[level]["mean"] == pytest.approx(np.mean(of_level))
+        assert groups[level]["n"] == len(of_level)
+    assert "i2t/Hit@1" not in outcome.json["metrics"]  # the table is of captions
     both = call("show", *runs, "--columns", table, "--by", "difficulty", "--metrics", "t2i/Hit@1")
     assert both.code == 0
     assert "medium" in both.out
@@ -61,9 +61,9 @@ def test_a_table_of_images_groups_both_directions(call: Call, runs: list[Path], 
     file = tmp_path / "places.csv"
     places = ["sea" if row % 2 else "land" for row in range(len(images))]
     pl.DataFrame({"image": images, "place": places}).write_csv(file)
-    shown = call("show", runs[0], "--columns", file, "--by", "place", "--json").json
-    assert shown["metrics"]["i2t/Hit@1"]["sea"]["n"] == len(images) // 2
-    assert shown["metrics"]["t2i/Hit@1"]["sea"]["n"] == 3 * (len(images) // 2)
+    outcome = call("show", runs[0], "--columns", file, "--by", "place", "--json").json
+    assert outcome["metrics"]["i2t/Hit@1"]["sea"]["n"] == len(images) // 2
+    assert outcome["metrics"]["t2i/Hit@1"]["sea"]["n"] == 3 * (len(images) // 2)
 
 
 def test_plot_groups_by_a_column_of_the_table(call: Call, runs: list[Path], table: Path, tmp_path: Path) -> None:
@@ -78,11 +78,11 @@ def test_compare_within_groups(call: Call, runs: list[Path], table: Path) -> Non
     levels, first, second = levels_of(runs[0]), hits(runs[0]), hits(runs[1])
     results = {}
     for level, comparison in compared.json["groups"].items():
-        own = [query for query in levels if levels[query] == level]
+        of_level = [query for query in levels if levels[query] == level]
         (results[level],) = [row for row in comparison["comparisons"] if row["metric"] == "t2i/Hit@1"]
-        change = np.mean([second[query] - first[query] for query in own])
+        change = np.mean([second[query] - first[query] for query in of_level])
         assert results[level]["difference"] == pytest.approx(change)
-        assert results[level]["n"] == len(own)
+        assert results[level]["n"] == len(of_level)
     assert set(results) == {"easy", "medium", "hard"}
     adjusted = holm([row["p_value"] for row in results.values()])  # over all groups, not within each
     assert [row["adjusted_p"] for row in results.values()] == pytest.approx(list(adjusted))
@@ -93,9 +93,9 @@ def test_compare_within_groups(call: Call, runs: list[Path], table: Path) -> Non
 
 def test_queries_that_the_table_lacks_are_noted(call: Call, runs: list[Path], table: Path, tmp_path: Path) -> None:
     pl.read_parquet(table).head(100).write_csv(tmp_path / "part.csv")
-    shown = call("show", runs[0], "--columns", tmp_path / "part.csv", "--by", "difficulty", "--json")
-    assert "20 of the 120 t2i queries are not in" in shown.err
-    assert shown.json["metrics"]["t2i/Hit@1"]["(none)"]["n"] == 20
+    outcome = call("show", runs[0], "--columns", tmp_path / "part.csv", "--by", "difficulty", "--json")
+    assert "20 of the 120 t2i queries are not in" in outcome.err
+    assert outcome.json["metrics"]["t2i/Hit@1"]["(none)"]["n"] == 20
 
 
 def test_a_caption_with_two_values_is_in_both_groups(call: Call, runs: list[Path], table: Path, tmp_path: Path) -> None:
@@ -103,19 +103,19 @@ def test_a_caption_with_two_values_is_in_both_groups(call: Call, runs: list[Path
     caption = frame.filter(difficulty="easy")["caption"][0]
     again = pl.DataFrame({"caption": [caption], "image": ["y"], "difficulty": ["hard"]})
     pl.concat([frame, again]).write_parquet(tmp_path / "pairs.parquet")
-    shown = call("show", runs[0], "--columns", tmp_path / "pairs.parquet", "--by", "difficulty", "--json").json
-    assert {name: group["n"] for name, group in shown["metrics"]["t2i/Hit@1"].items()} == {
+    outcome = call("show", runs[0], "--columns", tmp_path / "pairs.parquet", "--by", "difficulty", "--json").json
+    assert {name: group["n"] for name, group in outcome["metrics"]["t2i/Hit@1"].items()} == {
         "easy": 40, "medium": 40, "hard": 41
     }  # fmt: skip
-    assert shown["overlapping"]
+    assert outcome["overlapping"]
 
 
 def test_the_tables_column_wins_over_the_runs_own(call: Call, runs: list[Path], tmp_path: Path) -> None:
     images = list(hits(runs[0], "i2t"))
     pl.DataFrame({"image": images, "category": "thing"}).write_csv(tmp_path / "own.csv")
-    shown = call("show", runs[0], "--columns", tmp_path / "own.csv", "--by", "category", "--json")
-    assert set(shown.json["metrics"]["t2i/Hit@1"]) == {"thing"}
-    assert "the run has a category of its own" in shown.err
+    outcome = call("show", runs[0], "--columns", tmp_path / "own.csv", "--by", "category", "--json")
+    assert set(outcome.json["metrics"]["t2i/Hit@1"]) == {"thing"}
+    assert "the run has a category of its own" in outcome.err
 
 
 @pytest.mark.parametrize(

@@ -63,8 +63,8 @@ def test_resumed_work_says_where_it_goes_on(clock: Clock, capsys: pytest.Capture
             pass
         with stage(progress, "similarity", 8_000, done=4_096, unit="image"), stage(progress, "ranking", 5):
             note_resumed(progress, "clip", 3, 13, "result")
-        said = [line.strip() for line in capsys.readouterr().err.splitlines() if "note:" in line]
-        assert said == [
+        resume_notes = [line.strip() for line in capsys.readouterr().err.splitlines() if "note:" in line]
+        assert resume_notes == [
             "note: training: resumed at step 45 of 60",
             "note: similarity: resumed at image 4,096 of 8,000",
             "note: clip: resumed at result 3 of 13",

@@ -39,9 +39,9 @@ def graded(prepared: Path, tmp_path: Path) -> Path:
 
 
 def test_graded_metrics(graded: Path, call: Call) -> None:
-    shown = call("show", graded / "a")
-    assert "NCS[cider]@10" in shown.out
-    assert "NCS@k: φ of the top k ÷ the largest φ there is for k items." in shown.out
+    stored_run = call("show", graded / "a")
+    assert "NCS[cider]@10" in stored_run.out
+    assert "NCS@k: φ of the top k ÷ the largest φ there is for k items." in stored_run.out
     content = call("show", graded / "a", "--json").json
     assert list(content["metrics"]) == [
         f"{direction}/{metric}"
@@ -109,8 +109,8 @@ def test_curve_by_the_rule_of_the_paper(graded: Path, call: Call) -> None:
     for family in ("SR", "SRhit"):
         expected = run.json["metrics"][f"t2i/{family}[cider:split, m=3, non-gt, by-image]@5"]["mean"]
         assert content["runs"]["a"][family][1]["mean"] == pytest.approx(expected)
-    shown = call(*words)
-    assert "m images that the captions of the query's image vote for by cider:split" in " ".join(shown.out.split())
-    assert "Protocol five: Biten et al." in shown.out
+    curve = call(*words)
+    assert "m images that the captions of the query's image vote for by cider:split" in " ".join(curve.out.split())
+    assert "Protocol five: Biten et al." in curve.out
     refused = call(*words, "--ground-truth")
     assert refused.err.startswith("error: --ground-truth contradicts the protocol five, which has the annotated items")

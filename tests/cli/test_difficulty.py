@@ -70,8 +70,8 @@ def test_a_panel_of_runs_calibrated_on_another_dataset(call: Call, root: Path, t
     votes = np.zeros(len(photos.caption_ids), int)
     for model in MODELS:
         scores = cosines(root / "web" / model)
-        own = np.arange(len(web.image_ids))[:, None] == web.caption_image
-        threshold = cl.match_threshold(scores.ravel(), own.ravel())
+        is_own = np.arange(len(web.image_ids))[:, None] == web.caption_image
+        threshold = cl.match_threshold(scores.ravel(), is_own.ravel())
         assert outcome.json["thresholds"][model] == pytest.approx(threshold, abs=1e-6)
         here = cosines(root / "photos" / model)[photos.caption_image, np.arange(len(votes))]
         votes += here >= outcome.json["thresholds"][model]
@@ -80,9 +80,9 @@ def test_a_panel_of_runs_calibrated_on_another_dataset(call: Call, root: Path, t
     columns = ["caption", "image", "votes", "models", "difficulty"]
     assert read.table.columns == [*columns, *(f"score[{m}]" for m in MODELS), *(f"vote[{m}]" for m in MODELS)]
     assert read.table.select(pl.sum_horizontal(pl.col(r"^vote\[.*$"))).to_series().to_list() == votes.tolist()
-    assert [own["model"] for own in outcome.json["left_out"]] == list(MODELS)
-    assert {own["role"] for own in outcome.json["left_out"]} == {"strongest", "weakest", ""}
-    assert all(0 <= own["changed"] <= 1 and sum(own["shares"].values()) == 1 for own in outcome.json["left_out"])
+    assert [entry["model"] for entry in outcome.json["left_out"]] == list(MODELS)
+    assert {entry["role"] for entry in outcome.json["left_out"]} == {"strongest", "weakest", ""}
+    assert all(0 <= entry["changed"] <= 1 and sum(entry["shares"].values()) == 1 for entry in outcome.json["left_out"])
     assert outcome.json["levels"]["easy"]["pairs"] == int((votes == 3).sum())
     assert outcome.json["stability"]["size"] == 2
     again = call("analyze", "difficulty", "--runs", *runs_of(root, "photos"), "--thresholds", kept, "--json")
@@ -142,8 +142,10 @@ def test_pairs_of_one_model_only(call: Call, root: Path, tmp_path: Path) -> None
     outcome = call(*words, "--levels", table, "--json", "--show", "2", "-o", tmp_path / "two.csv")
     assert outcome.code == 0, outcome.err
     scores = pl.read_csv(tmp_path / "two.csv")
-    said = {model: scores[f"score[{model}]"].to_numpy() >= outcome.json["thresholds"][model] for model in MODELS[::2]}
-    expected = int((said["good"] & ~said["poor"]).sum()), int((said["poor"] & ~said["good"]).sum())
+    matches = {
+        model: scores[f"score[{model}]"].to_numpy() >= outcome.json["thresholds"][model] for model in MODELS[::2]
+    }
+    expected = int((matches["good"] & ~matches["poor"]).sum()), int((matches["poor"] & ~matches["good"]).sum())
     differ = outcome.json["disagreements"]
     assert (differ["good"]["pairs"], differ["poor"]["pairs"]) == expected
     assert expected[0] > 0

@@ -53,9 +53,9 @@ def test_writing_resuming_and_conflict(study: Path, call: Call, tmp_path: Path) 
     assert renamed.err.startswith("note: the existing run keeps its name, 'run'\nup to date: ")
     assert "nothing to do" in call("run", tmp_path / "run", "-o", tmp_path / "run").err
     assert (tmp_path / "run" / "run.json").read_bytes() == before
-    other = call("evaluate", *flags(study, "model-b"), "-o", tmp_path / "run")
-    assert other.code == 5
-    assert "--overwrite" in other.err
+    second_run = call("evaluate", *flags(study, "model-b"), "-o", tmp_path / "run")
+    assert second_run.code == 5
+    assert "--overwrite" in second_run.err
     assert (tmp_path / "run" / "run.json").read_bytes() == before
     assert call("evaluate", *flags(study, "model-b"), "-o", tmp_path / "run", "--overwrite").code == 0
     assert Run.load(tmp_path / "run")["i2t/Hit@1"].n == 40

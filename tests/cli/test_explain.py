@@ -26,8 +26,8 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("explain")
     dataset = write_scenes(folder / "scenes", 12, seed=7, version="v0", workers=1)
     random = np.random.default_rng(0)
-    own = np.equal.outer(np.arange(len(dataset.image_ids)), dataset.caption_image)
-    np.save(folder / "scores.npy", (random.random(own.shape) + 0.5 * own).astype(np.float32))
+    is_own = np.equal.outer(np.arange(len(dataset.image_ids)), dataset.caption_image)
+    np.save(folder / "scores.npy", (random.random(is_own.shape) + 0.5 * is_own).astype(np.float32))
     recipe = Recipe(
         dataset=str(folder / "scenes"),
         inputs=InputOptions(scores=str(folder / "scores.npy")),

@@ -24,10 +24,10 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
     folder = tmp_path_factory.mktemp("explain")
     dataset = write_scenes(folder / "scenes", 16, "colour,object,count", seed=7, workers=1)
-    own = np.equal.outer(np.arange(len(dataset.image_ids)), dataset.caption_image)
-    noise = np.random.default_rng(0).random(own.shape)
+    is_own = np.equal.outer(np.arange(len(dataset.image_ids)), dataset.caption_image)
+    noise = np.random.default_rng(0).random(is_own.shape)
     for name, bonus in (("worse", 0.3), ("better", 0.8)):
-        np.save(folder / f"{name}.npy", (noise + bonus * own).astype(np.float32))
+        np.save(folder / f"{name}.npy", (noise + bonus * is_own).astype(np.float32))
         recipe = Recipe(
             dataset=str(folder / "scenes"),
             inputs=InputOptions(scores=str(folder / f"{name}.npy")),
@@ -139,10 +139,10 @@ def test_failures_by_a_column_of_a_table(call: Call, root: Path, tmp_path: Path)
     groups = call("explain", run, "--columns", table, "--by", "difficulty", "--json").json["groups"]
     assert [row["group"] for row in groups] == ["hard", "easy"]
     for row in groups:
-        own = [query for query in queries if levels[query] == row["group"]]
-        failed = failures.filter(pl.col("query").is_in(own))
-        assert (row["queries"], row["failures"]) == (len(own), failed.height)
-        assert row["share"] == pytest.approx(failed.height / len(own))
+        of_group = [query for query in queries if levels[query] == row["group"]]
+        failed = failures.filter(pl.col("query").is_in(of_group))
+        assert (row["queries"], row["failures"]) == (len(of_group), failed.height)
+        assert row["share"] == pytest.approx(failed.height / len(of_group))
         assert row["object"] == pytest.approx(failed["cause_object"].fill_null(False).mean())
     printed = call("explain", run, "--columns", table, "--by", "difficulty").out
     assert "percent of the group's failures" in " ".join(printed.split())

@@ -143,7 +143,7 @@ def test_only() -> None:
 
 
 def test_a_flag_of_the_command_may_be_called_like_a_field_that_it_leaves_out() -> None:
-    def own(received: list[dict[str, Any]]) -> Any:
+    def command(received: list[dict[str, Any]]) -> Any:
         @expand_options
         def search(
             options: Annotated[SearchOptions, Flags(without=("model",))], model: str = option("mine", "Another.")
@@ -152,7 +152,7 @@ def test_a_flag_of_the_command_may_be_called_like_a_field_that_it_leaves_out() -
 
         return search
 
-    assert run(own)[2] == [{"options": SearchOptions(), "model": "mine"}]
+    assert run(command)[2] == [{"options": SearchOptions(), "model": "mine"}]
 
 
 def test_a_misspelled_field_is_a_bug() -> None:
@@ -241,7 +241,7 @@ def test_options_of_commands_that_are_given_twice(words: tuple[str, ...], messag
 
 
 @pytest.mark.parametrize(
-    ("words", "name", "value", "shown"),
+    ("words", "name", "value", "flags"),
     [
         (("evaluate",), "overwrite", True, "--overwrite"),
         (("evaluate",), "batch_size", 16, "--batch-size 16"),
@@ -259,9 +259,9 @@ def test_options_of_commands_that_are_given_twice(words: tuple[str, ...], messag
         ((), "overwrite", True, "overwrite=True"),
     ],
 )
-def test_options_are_spelled_as_flags(words: tuple[str, ...], name: str, value: Any, shown: str) -> None:
+def test_options_are_spelled_as_flags(words: tuple[str, ...], name: str, value: Any, flags: str) -> None:
     error = errors.UsageError("x", fix=f"pass {errors.argument(name, value)}")
-    assert error.render(flag_spelling(_command_of(words))) == f"x\n  fix: pass {shown}"
+    assert error.render(flag_spelling(_command_of(words))) == f"x\n  fix: pass {flags}"
 
 
 def test_errors_suggest_flags(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:

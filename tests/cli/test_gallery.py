@@ -20,9 +20,9 @@ def test_two_models_in_the_terminal(runs: tuple[Path, Path], call: Call) -> None
     assert content["models"] == ["a", "b"]
     (query,) = content["queries"]
     assert query["text"] == "the picture-07"
-    for folder, own in zip(runs, query["lists"], strict=True):
+    for folder, ranked_list in zip(runs, query["lists"], strict=True):
         ranking = cl.Run.load(folder).rankings["t2i"]
-        assert [(item["item"], item["score"]) for item in own["items"]] == ranking.top(query["query"], 5)
+        assert [(item["item"], item["score"]) for item in ranked_list["items"]] == ranking.top(query["query"], 5)
 
 
 def test_the_page_says_what_it_lacks(runs: tuple[Path, Path], tmp_path: Path, call: Call) -> None:

@@ -57,18 +57,18 @@ def test_contract(runs: Path, call: Call) -> None:
 
 
 def test_table_and_notes(runs: Path, call: Call) -> None:
-    shown = call(
+    curve = call(
         "curve", runs / "good", runs / "poor", "--over", "gallery", "--metrics", "t2i/Hit@1 t2i/MedR", "--sizes",
         "20,200,2000", "--resamples", "3",
     )  # fmt: skip
-    assert shown.code == 0, shown.err
-    assert "Hit@1 against the size of the gallery, text → image" in shown.out
-    rows = {line.split()[0]: line for line in shown.out.splitlines() if re.match(r" *[\d,]+ ", line)}
+    assert curve.code == 0, curve.err
+    assert "Hit@1 against the size of the gallery, text → image" in curve.out
+    rows = {line.split()[0]: line for line in curve.out.splitlines() if re.match(r" *[\d,]+ ", line)}
     assert "*" in rows["2,000"]
     assert "*" not in rows["200"]
-    assert "In percent, MedR as a rank." in shown.out
-    assert "Beyond a run's own gallery (*) figures are extrapolated" in shown.out
-    assert "No two runs change places." in shown.out
+    assert "In percent, MedR as a rank." in curve.out
+    assert "Beyond a run's own gallery (*) figures are extrapolated" in curve.out
+    assert "No two runs change places." in curve.out
 
 
 def test_page_and_drawing(runs: Path, call: Call, tmp_path: Path) -> None:

@@ -114,8 +114,8 @@ def test_perturbed_captions(tmp_path: Path, call: Call) -> None:
 def test_categories_can_be_left_out(sugar: Path, call: Call) -> None:
     words = ("hard-negatives", sugar, "--blind", "shorter", "--resamples", "0", "--json")
     content = call(*words, "--without", "swap_obj", "--by", "kind").json
-    named = {entry["category"] for entry in content["results"][0]["figures"]}
-    assert named == {"", "kind", "replace_att", "replace_obj"}
+    categories = {entry["category"] for entry in content["results"][0]["figures"]}
+    assert categories == {"", "kind", "replace_att", "replace_obj"}
     assert call(*words, "--without", "swop").code == 2
 
 

@@ -90,9 +90,9 @@ def test_help_of_all_flags(words: tuple[str, ...], call: Call) -> None:
     assert listed(text, parsed.flags) == Counter({flag.name: 1 for flag in parsed.flags})
     assert max(map(len, text.splitlines())) <= 80
     headings = [line.partition(":")[0].partition(" (")[0] for line in text.splitlines() if re.match(r"[A-Z].*:$", line)]
-    shown = [heading for heading in headings if heading not in ("Examples", "Arguments")]
-    assert shown == [group for group in GROUPS if group in shown]
-    assert set(shown) == {group_of(flag) for flag in parsed.flags}
+    headings_of_flags = [heading for heading in headings if heading not in ("Examples", "Arguments")]
+    assert headings_of_flags == [group for group in GROUPS if group in headings_of_flags]
+    assert set(headings_of_flags) == {group_of(flag) for flag in parsed.flags}
     assert all(example in text for example in (line.strip() for line in parsed.epilog.splitlines()[2:]))
     assert " ".join(parsed.help.split()) in " ".join(text.split())
 

@@ -37,8 +37,8 @@ def test_the_list(home: Path, call: Call) -> None:
     assert content["coco-karpathy-5k"]["path"] == "data/coco/dataset_coco.json"
     assert content["flickr30k"]["path"] is None
     assert content["flickr30k"]["downloads"][0]["to"] == ["data/flickr30k/dataset_flickr30k.json"]
-    one = call("data", "known", "flickr30k").out
-    assert "https://cs.stanford.edu/people/karpathy/deepimagesent/caption_datasets.zip" in one
+    listing = call("data", "known", "flickr30k").out
+    assert "https://cs.stanford.edu/people/karpathy/deepimagesent/caption_datasets.zip" in listing
     assert call("data", "known", "flicker30k").code == 2
 
 
@@ -104,6 +104,6 @@ def test_mistakes(home: Path, call: Call) -> None:
     assert "pass --data-folder or set CROSSLENS_DATA" in missing.err
     cases = call("evaluate", "--dataset", "sugar-crepe", *VECTORS)
     assert (cases.code, "see crosslens hard-negatives sugar-crepe" in cases.err) == (2, True)
-    other = call("evaluate", "--dataset", "coco", "--captions", "x.json", "--data-folder", "data", *VECTORS)
-    assert "--data-folder is for datasets that are known by a name" in other.err
+    outcome = call("evaluate", "--dataset", "coco", "--captions", "x.json", "--data-folder", "data", *VECTORS)
+    assert "--data-folder is for datasets that are known by a name" in outcome.err
     assert "has no hard negatives" in call("hard-negatives", "flickr30k").err

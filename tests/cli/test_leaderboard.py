@@ -15,8 +15,8 @@ def test_two_models_on_a_dataset(runs: tuple[Path, Path], call: Call) -> None:
     assert outcome.code == 0
     assert "the first metric of each direction" in outcome.err
     assert outcome.out.splitlines()[1].split() == ["model", "i2t/Hit@1", "t2i/Hit@1", "(primary)"]
-    named = call("leaderboard", *runs, "--primary", "i2t/Hit@1", "--permutations", "200", "--json").json
-    assert named["primary"] == "i2t/Hit@1"
+    by_i2t = call("leaderboard", *runs, "--primary", "i2t/Hit@1", "--permutations", "200", "--json").json
+    assert by_i2t["primary"] == "i2t/Hit@1"
     content = call("leaderboard", *runs, "--metrics", "t2i/MRR", "--permutations", "200", "--json").json
     means = {cell["model"]: cell["mean"] for cell in content["cells"]}
     assert means == {folder.name: Run.load(folder)["t2i/MRR"].mean for folder in runs}

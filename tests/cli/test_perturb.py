@@ -53,9 +53,9 @@ def test_a_look_without_writing(call: Call, dataset: Path) -> None:
     as_json = call(
         "perturb", "--dataset", dataset, "--name", "missing_char", "--option", "k=2", "--show", "1", "--json"
     )
-    (shown,) = as_json.json["shown"]["missing_char"]
-    assert shown["caption"] == "a#0"
-    assert len(shown["edits"]) == 2
+    (example,) = as_json.json["shown"]["missing_char"]
+    assert example["caption"] == "a#0"
+    assert len(example["edits"]) == 2
 
 
 def test_all_are_listed(call: Call) -> None:

@@ -19,12 +19,12 @@ def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_contract(call: Call) -> None:
     words = ("plan", "--images", "1e9", "--captions", "1e9", "--dim", "768", "--device", "h200", "--nodes", "64")
-    shown = call(*words)
-    assert shown.code == 0, shown.err
-    assert " ".join(shown.out.split()).startswith(
+    plan = call(*words)
+    assert plan.code == 0, plan.err
+    assert " ".join(plan.out.split()).startswith(
         "1 · 10⁹ images × 1 · 10⁹ captions, d = 768 (float16), on 64 nodes of h200: NVIDIA H200"
     )
-    assert "3.07 TB" in shown.out
+    assert "3.07 TB" in plan.out
     content = call(*words, "--json").json
     assert content["vector_bytes"] == 2e9 * 768 * 2
     assert content["scores"] == 1e18
@@ -36,9 +36,9 @@ def test_a_plan_for_a_cpu(call: Call) -> None:
     content = call("plan", "--images", "5,000", "--captions", "2.5e4", "--dim", "512", "--json").json
     assert content["workload"]["captions"] == 25_000
     assert content["seconds"] > content["ranking_seconds"] > 0
-    shown = call("plan", "--images", "5000", "--captions", "25000", "--dim", "512", "--queries", "100")
-    assert "100 queries per direction" in shown.out
-    assert "not included" in shown.out
+    plan = call("plan", "--images", "5000", "--captions", "25000", "--dim", "512", "--queries", "100")
+    assert "100 queries per direction" in plan.out
+    assert "not included" in plan.out
 
 
 @pytest.mark.parametrize(

@@ -111,9 +111,9 @@ def test_a_stored_run_is_read_without_its_plugin(desk: Path, call: Call, forget_
     assert without["comparisons"] == with_plugin[1]
     assert "t2i/Late" in {result["metric"] for result in without["comparisons"]}
     assert any("plugin is not loaded: i2t/Late, t2i/Late" in note for note in without["notes"])
-    named = call("compare", "runs/a", "runs/b", "--metrics", "t2i/Late").out
-    assert "t2i/Late ↓" in named
-    assert "i2t" not in named
+    comparison = call("compare", "runs/a", "runs/b", "--metrics", "t2i/Late").out
+    assert "t2i/Late ↓" in comparison
+    assert "i2t" not in comparison
     assert call("export", "runs/a", "--to", "csv").code == 0
     assert call("show", "runs/a", "runs/b").code == 0
 
@@ -178,12 +178,12 @@ def test_a_study_is_read_without_its_plugin_and_made_again_with_another(
         "--resamples",
         "10",
     )
-    made = call(*words, "--plugin", "late.py")
-    assert made.code == 0, made.err
-    shown = call("show", "study", "--tables", "metrics").out
-    assert "Late ↓" in shown
+    second_study = call(*words, "--plugin", "late.py")
+    assert second_study.code == 0, second_study.err
+    table = call("show", "study", "--tables", "metrics").out
+    assert "Late ↓" in table
     forget_plugins()
-    assert call("show", "study", "--tables", "metrics").out == shown
+    assert call("show", "study", "--tables", "metrics").out == table
     (desk / "late.py").write_text(LATE.replace("ranks.first()", "2 * ranks.first()"), encoding="utf-8")
     assert call(*words, "--plugin", "late.py").code == 5, "other code, other values"
 

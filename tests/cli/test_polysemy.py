@@ -101,10 +101,10 @@ def test_captions_split_by_a_column(folder: Path, call: Call) -> None:
     assert [part["name"] for part in content["datasets"]] == ["kind <0>", "kind <1>", "kind <2>"]
     assert [part["diversity"]["pair_cosine"]["pairs"] for part in content["datasets"]] == [24, 24, 24]
     dataset = cl.load_dataset(folder / "diverse.jsonl")
-    own = [row for row, image in enumerate(dataset.caption_image) if image % 3 == 1]
+    rows_of_part = [row for row, image in enumerate(dataset.caption_image) if image % 3 == 1]
     images, captions = (np.load(folder / f"diverse-{what}.npy") for what in ("images", "captions"))
-    part = cl.Dataset("part", dataset.images, dataset.captions[own])
-    expected = cl.polysemy(part, images=images, captions=captions[own], sizes=[1, 2, 3, 5], resamples=50)
+    part = cl.Dataset("part", dataset.images, dataset.captions[rows_of_part])
+    expected = cl.polysemy(part, images=images, captions=captions[rows_of_part], sizes=[1, 2, 3, 5], resamples=50)
     assert content["datasets"][1]["curves"] == expected.as_dict()["curves"]
     assert "--by requires a single dataset" in call(*words(folder), "--by", "kind").err
 
@@ -280,9 +280,9 @@ def test_a_sentence_encoder_matches_words(tmp_path: Path, call: Call) -> None:
         precision = sum(max(cosine(a.tolist(), b.tolist()) for b in right) for a in left) / len(left)
         recall = sum(max(cosine(a.tolist(), b.tolist()) for a in left) for b in right) / len(right)
         expected.append(2 * precision * recall / (precision + recall))
-    shown = outcome.json["datasets"][0]["diversity"]["co_caption_words"]
-    assert shown["mean"] == pytest.approx(sum(expected) / 4, abs=1e-4)
-    assert shown["pairs"] == 4
+    diversity = outcome.json["datasets"][0]["diversity"]["co_caption_words"]
+    assert diversity["mean"] == pytest.approx(sum(expected) / 4, abs=1e-4)
+    assert diversity["pairs"] == 4
 
 
 @pytest.mark.parametrize(

@@ -14,9 +14,9 @@ def test_five_names_phi_tokens_and_variants_everywhere(study: Path, call: Call, 
     assert outcome.out.startswith("run (protocol five)")
     assert "NCS[cider:split, non-gt, zero]@10" in outcome.out
     assert "captions in lower case, split at spaces" in outcome.out
-    shown = call("show", str(study / "run")).out
-    assert shown.startswith(outcome.out.rstrip())
-    assert shown.removeprefix(outcome.out.rstrip()).startswith("\n\nnote: left out of the protocol five"), (
+    output = call("show", str(study / "run")).out
+    assert output.startswith(outcome.out.rstrip())
+    assert output.removeprefix(outcome.out.rstrip()).startswith("\n\nnote: left out of the protocol five"), (
         "on pages too"
     )
     content = call(*words, "-o", str(study / "run"), "--json").json

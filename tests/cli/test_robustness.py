@@ -39,11 +39,11 @@ def study(scenes: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_tables_fit_80_columns(call: Call, study: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("crosslens.cli.console.terminal_width", lambda: 80)
     every = "models drops applied seeds metrics changes groups overlap words captions"
-    shown = call("show", study, "--tables", every)
-    assert shown.code == 0
-    assert max(map(len, shown.out.splitlines())) <= 80
+    outcome = call("show", study, "--tables", every)
+    assert outcome.code == 0
+    assert max(map(len, outcome.out.splitlines())) <= 80
     for title in ("Drop of Rsum", "Every metric", "Where changed queries go", "Do perturbations hit the same queries?"):
-        assert title in shown.out
+        assert title in outcome.out
 
 
 def test_the_command_again_does_nothing_again(call: Call, scenes: Path, study: Path) -> None:
@@ -128,10 +128,10 @@ def test_drops_by_a_column_of_a_table(call: Call, study: Path, scenes: Path, tmp
     groups = call("show", study, "--columns", table, "--by", "difficulty", "--json").json["groups"]
     assert len(groups) == 2 * len(NAMES.split(","))
     for row in groups:
-        own = queries.filter(perturbation=row["perturbation"]).filter(
+        of_group = queries.filter(perturbation=row["perturbation"]).filter(
             pl.col("query").is_in([query for query in ids if levels[query] == row["group"]])
         )
-        changes = [after - before for before, after in own.select("hits_before", "hits_after").iter_rows()]
+        changes = [after - before for before, after in of_group.select("hits_before", "hits_after").iter_rows()]
         assert row["change"] == pytest.approx(100 * sum(changes) / len(changes))
         assert -300 <= row["low"] <= row["change"] <= row["high"] <= 300, (
             "hits have a range, so eight captions have an interval"

@@ -22,7 +22,7 @@ def write_lists(folder: Path, name: str, seed: int, direction: str = "t2i") -> P
         scores = random.standard_normal(IMAGES)
         scores[number] += 1.5
         query, item = ("c", "i") if direction == "t2i" else ("i", "c")
-        lists[f"{query}{number}"] = [f"{item}{other}" for other in np.argsort(-scores)[:12]]
+        lists[f"{query}{number}"] = [f"{item}{item_number}" for item_number in np.argsort(-scores)[:12]]
     file = folder / f"{name}.json"
     file.write_text(json.dumps(lists))
     return file
@@ -47,9 +47,9 @@ def dataset(tmp_path: Path) -> Path:
 
 
 def test_a_study_from_lists(call: Call, files: Path, tmp_path: Path) -> None:
-    named = [word for name in ("none", "char_swap") for word in ("--runs", f"{name}={files / name}.json")]
-    named += ["--runs", f"Extra Letter={files / 'Extra Letter.json'}"]
-    words = ("robustness", *named, "--qrels", files / "qrels.txt", "--direction", "t2i", *QUICK)
+    run_flags = [word for name in ("none", "char_swap") for word in ("--runs", f"{name}={files / name}.json")]
+    run_flags += ["--runs", f"Extra Letter={files / 'Extra Letter.json'}"]
+    words = ("robustness", *run_flags, "--qrels", files / "qrels.txt", "--direction", "t2i", *QUICK)
     study = call(*words, "--json", "-o", tmp_path / "study", "--name", "mine", "--dataset-name", "toys")
     assert study.code == 0, study.err
     assert study.json["models"] == ["mine"]
@@ -59,9 +59,9 @@ def test_a_study_from_lists(call: Call, files: Path, tmp_path: Path) -> None:
     assert rows["char_swap"]["low"] <= rows["char_swap"]["drop"] <= rows["char_swap"]["high"]
     assert rows["char_swap"]["applied_share"] is None
     assert {row["group"] for row in study.json["overlap"]} == {"decreased", "increased", "unchanged"}
-    shown = call("show", tmp_path / "study", "--tables", "drops groups overlap")
-    assert "toys: 20 captions query their images" in shown.out
-    assert "applied" not in shown.out
+    outcome = call("show", tmp_path / "study", "--tables", "drops groups overlap")
+    assert "toys: 20 captions query their images" in outcome.out
+    assert "applied" not in outcome.out
     assert call("show", tmp_path / "study" / "mine" / "Extra-Letter").code == 0
 
 
@@ -77,18 +77,18 @@ def test_with_the_dataset(call: Call, files: Path, dataset: Path) -> None:
     assert study.code == 0, study.err
     assert study.json["direction"] == "t2i", "recognised by the ids"
     figures = ("perturbation", "metric", "before", "after", "drop", "low", "high")
-    drops = [[{key: row[key] for key in figures} for row in one.json["drops"]] for one in (judged, study)]
+    drops = [[{key: row[key] for key in figures} for row in result.json["drops"]] for result in (judged, study)]
     assert drops[0] == drops[1]
     assert any(row["original"] == "thing 0" or row["original"] for row in study.json["brittle"])
 
 
 def test_both_directions(call: Call, files: Path, dataset: Path, tmp_path: Path) -> None:
-    other = tmp_path / "i2t"
-    other.mkdir()
+    folder = tmp_path / "i2t"
+    folder.mkdir()
     words = []
     for seed, name in enumerate(("none", "char_swap")):
         words += ["--runs", f"{name}={files / name}.json"]
-        words += ["--runs", f"{name}={write_lists(other, name, seed + 7, 'i2t')}"]
+        words += ["--runs", f"{name}={write_lists(folder, name, seed + 7, 'i2t')}"]
     study = call("robustness", *words, "--dataset", dataset, *QUICK, "--json")
     assert study.code == 0, study.err
     assert study.json["headline"] == "Rsum"
@@ -104,20 +104,20 @@ def test_both_directions(call: Call, files: Path, dataset: Path, tmp_path: Path)
 
 def test_mistakes(call: Call, files: Path, dataset: Path) -> None:
     judged = ("--qrels", files / "qrels.txt")
-    one = ("--runs", f"char_swap={files / 'char_swap.json'}")
+    runs = ("--runs", f"char_swap={files / 'char_swap.json'}")
 
     def refused(code: int, message: str, *words: object) -> None:
         outcome = call("robustness", *words, *QUICK)
         assert outcome.code == code, outcome.err
         assert message in outcome.err
 
-    refused(2, "there is no 'none' among the lists of char_swap", *one, *one[:1], f"b={files / 'none.json'}", *judged)
+    refused(2, "there is no 'none' among the lists of char_swap", *runs, *runs[:1], f"b={files / 'none.json'}", *judged)
     refused(2, "neither NAME=FILE nor a folder", "--runs", files / "none.json", *judged)
     refused(2, "both --runs and --model", "--runs", files, *judged, "--model", "tiny")
     refused(2, "--qrels requires --runs", "--dataset", dataset, "--model", "tiny", *judged)
     refused(2, "pass --qrels, or --dataset", "--runs", files)
     refused(2, "--seeds cannot change", "--runs", files, *judged, "--seeds", "2")
-    refused(3, "no such file", *one, "--runs", "none=missing.run", *judged)
+    refused(3, "no such file", *runs, "--runs", "none=missing.run", *judged)
     refused(3, "has 12 items", "--runs", files, *judged, "--metrics", "Hit@20")
     lists = json.loads((files / "char_swap.json").read_text())
     (files / "char_swap.json").write_text(json.dumps({name: items for name, items in lists.items() if name != "c7"}))
@@ -142,9 +142,9 @@ def test_several_studies_in_one_table(call: Call, files: Path, tmp_path: Path) -
         words = ("robustness", "--runs", files, *judged, "--name", model, "--dataset-name", "toys")
         assert call(*words, "-o", tmp_path / model).code == 0
     studies = (tmp_path / "a", tmp_path / "b")
-    shown = call("show", *studies)
-    assert shown.code == 0, shown.err
-    assert shown.out.splitlines()[2].split() == ["perturbation", "a", "a,", "%", "b", "b,", "%"]
+    outcome = call("show", *studies)
+    assert outcome.code == 0, outcome.err
+    assert outcome.out.splitlines()[2].split() == ["perturbation", "a", "a,", "%", "b", "b,", "%"]
     means = call("show", *studies, "--by", "dataset", "--json").json
     assert means["columns"] == ["toys"]
     assert {row["models"] for row in means["drops"]} == {2}

@@ -63,9 +63,9 @@ def test_charts_hold_the_scores(study: Path) -> None:
     section = next(iter(result.sections()))
     first, second, scatter, agreement = section.charts
     assert isinstance(first, Lines)
-    assert [own.name for own in first.series] == ["easy", "medium", "hard"]
-    for own in first.series:
-        assert sum(figure.value or 0 for figure in own.figures) == pytest.approx(1)
+    assert [line.name for line in first.series] == ["easy", "medium", "hard"]
+    for line in first.series:
+        assert sum(figure.value or 0 for figure in line.figures) == pytest.approx(1)
     assert isinstance(scatter, Scatter)
     assert {point for cloud in scatter.clouds for point in cloud.points} == {(n, 35.0 - n) for n in range(36)}
     assert isinstance(agreement, Scatter)

@@ -41,8 +41,8 @@ def test_matrix_with_ids_and_summary(call: Call, dataset: Path, tmp_path: Path) 
     again = call("similarity", "--dataset", dataset, "-o", output)
     assert "nothing to do" in again.err
     assert "3 × 4" in again.out
-    other = call("similarity", "--dataset", dataset, "--phi", "bleu", "-o", output)
-    assert other.code == 5
+    second_call = call("similarity", "--dataset", dataset, "--phi", "bleu", "-o", output)
+    assert second_call.code == 5
     assert call("similarity", "--dataset", dataset, "--phi", "bleu", "-o", output, "--overwrite").code == 0
 
 
@@ -70,14 +70,14 @@ def test_bad_pairs_name_the_row(call: Call, dataset: Path, tmp_path: Path) -> No
 
 
 def test_document_frequencies_of_another_dataset(call: Call, dataset: Path, tmp_path: Path) -> None:
-    other = tmp_path / "other.jsonl"
-    other.write_text("\n".join(map(json.dumps, ROWS[:2])))
-    done = call("similarity", "--dataset", dataset, "--df-from", other, "--json")
+    df_file = tmp_path / "other.jsonl"
+    df_file.write_text("\n".join(map(json.dumps, ROWS[:2])))
+    done = call("similarity", "--dataset", dataset, "--df-from", df_file, "--json")
     expected = cl.relevance_matrix(
-        cl.load_dataset(str(dataset)), load_similarity("cider", df=cl.load_dataset(str(other)))
+        cl.load_dataset(str(dataset)), load_similarity("cider", df=cl.load_dataset(str(df_file)))
     )
     assert done.json["mean"] == pytest.approx(expected.mean())
-    assert call("similarity", "--dataset", dataset, "--phi", "bleu", "--df-from", other).code == 2
+    assert call("similarity", "--dataset", dataset, "--phi", "bleu", "--df-from", df_file).code == 2
 
 
 def test_listing_and_mistakes(call: Call, dataset: Path, tmp_path: Path) -> None:

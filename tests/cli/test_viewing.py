@@ -167,9 +167,9 @@ def test_plot(runs: tuple[Path, Path], call: Call, tmp_path: Path) -> None:
     content = call("plot", *runs, "--by", "category", "--metric", "t2i/Hit@1", "--json").json
     groups = call("show", runs[0], "--by", "category", "--metrics", "t2i/Hit@1", "--json").json
     assert content["runs"]["a"] == groups["metrics"]["t2i/Hit@1"]
-    other = ("plot", runs[0], "--by", "category", "--metric", "t2i/MedR", "--write", page)
-    assert call(*other).code == 5
-    assert call(*other, "--overwrite").code == 0
+    plot = ("plot", runs[0], "--by", "category", "--metric", "t2i/MedR", "--write", page)
+    assert call(*plot).code == 5
+    assert call(*plot, "--overwrite").code == 0
     (tmp_path / "folder.html").mkdir()
     early = call("plot", tmp_path / "no run", "--write", tmp_path / "folder.html")
     assert (early.code, "folder.html already exists" in early.err) == (5, True), "refused before the work begins"
@@ -220,8 +220,8 @@ def test_a_column_of_that_name_goes_first(tmp_path: Path, call: Call) -> None:
     dataset = Dataset.of({f"im{n}": ["a dog"] for n in range(4)})
     captions = dataset.captions.with_columns(caption_length=pl.Series(["short", "long"] * 2))
     evaluate(replace(dataset, captions=captions), scores=np.eye(4), resamples=0, output=tmp_path / "run")
-    shown = call("show", tmp_path / "run", "--by", "caption_length", "--metrics", "t2i/Hit@1", "--json").json
-    assert set(shown["metrics"]["t2i/Hit@1"]) == {"short", "long"}
+    stored_run = call("show", tmp_path / "run", "--by", "caption_length", "--metrics", "t2i/Hit@1", "--json").json
+    assert set(stored_run["metrics"]["t2i/Hit@1"]) == {"short", "long"}
 
 
 def test_compare(runs: tuple[Path, Path], call: Call) -> None:
@@ -236,14 +236,14 @@ def test_compare(runs: tuple[Path, Path], call: Call) -> None:
 
 
 def test_all_pairs_as_text_and_latex(runs: tuple[Path, Path], call: Call, tmp_path: Path) -> None:
-    chosen = ("--metrics", "t2i/Hit@1 t2i/MedR", "--permutations", "200", "--all-pairs")
-    table = call("compare", *runs, *chosen).out
+    options = ("--metrics", "t2i/Hit@1 t2i/MedR", "--permutations", "200", "--all-pairs")
+    table = call("compare", *runs, *options).out
     names = [run.name for run in runs]
     assert f"a: {names[0]}" in table
     assert f"b: {names[1]}" in table
     assert "corrected by Holm for 1 test; the others are secondary, corrected by Holm" in " ".join(table.split())
     assert "a test of MedR finds fewer differences" in table
-    assert call("compare", *runs, *chosen, "--write", tmp_path / "table.tex").code == 0
+    assert call("compare", *runs, *options, "--write", tmp_path / "table.tex").code == 0
     written = (tmp_path / "table.tex").read_text(encoding="utf-8")
     assert written.startswith("% needs \\usepackage{booktabs}\n% p: paired permutation test over images")
     assert f"\\begin{{tabular}}{{lll}}\n\\toprule\nmetric & a: {names[0]} & b: {names[1]} " in written

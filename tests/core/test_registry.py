@@ -118,14 +118,14 @@ def test_other_threads_wait_until_all_entries_are_there(shapes: Path) -> None:
     (shapes / "made_slow.py").write_text("import time\ntime.sleep(0.2)\n" + REGISTER.format("slow"))
     (shapes / "made_last.py").write_text(REGISTER.format("last"))
     SHAPES._modules = ("made_slow", "made_last")
-    seen: list[tuple[str, ...]] = []
-    threads = [threading.Thread(target=lambda: seen.append(SHAPES.names())) for _ in range(4)]
+    names_read: list[tuple[str, ...]] = []
+    threads = [threading.Thread(target=lambda: names_read.append(SHAPES.names())) for _ in range(4)]
     for thread in threads:
         thread.start()
         time.sleep(0.02)
     for thread in threads:
         thread.join()
-    assert seen == [("last", "slow")] * 4
+    assert names_read == [("last", "slow")] * 4
 
 
 REGISTRIES = (

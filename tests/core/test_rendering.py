@@ -34,7 +34,7 @@ def test_names_with_their_texts() -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "options", "shown"),
+    ("value", "options", "expected"),
     [
         (0.58251, {}, "58.3"),
         (-0.0001, {}, "0.0"),
@@ -44,8 +44,8 @@ def test_names_with_their_texts() -> None:
         (float("nan"), {}, "–"),
     ],
 )
-def test_shares_in_percent(value: float | None, options: dict[str, Any], shown: str) -> None:
-    assert percent(value, **options) == shown
+def test_shares_in_percent(value: float | None, options: dict[str, Any], expected: str) -> None:
+    assert percent(value, **options) == expected
 
 
 def test_notes_that_say_the_same_are_one() -> None:

@@ -73,7 +73,7 @@ def karpathy() -> dict[str, Any]:
             "imgid": number,
             "cocoid": number + 500,
             "split": split,
-            "sentids": [one["sentid"] for one in sentences],
+            "sentids": [sentence["sentid"] for sentence in sentences],
             "sentences": sentences,
         }
 

@@ -36,7 +36,7 @@ def save_arrow(folder: Path, **options: Any) -> Any:
         {"img": library.Image(), "image_id": library.Value("int64"), "caption": library.Value("string")}
     )
     rows = {
-        "img": [{"bytes": one, "path": None} for one in CONTENT],
+        "img": [{"bytes": content, "path": None} for content in CONTENT],
         "image_id": list(range(len(CONTENT))),
         "caption": ["a"] * len(CONTENT),
     }
@@ -76,19 +76,19 @@ def test_rows_of_arrow_files(tmp_path: Path, shards: int) -> None:
     dataset = load_dataset("huggingface", dataset=str(tmp_path / "saved"))
     assert len({file.partition("::")[0] for file in dataset.images["file"]}) == shards
     assert read_all(dataset) == CONTENT
-    one = sorted((tmp_path / "saved").glob("*.arrow"))[-1]
-    assert read_all(load_dataset("huggingface", dataset=str(one))) == CONTENT[-len(CONTENT) // shards :]
+    last_file = sorted((tmp_path / "saved").glob("*.arrow"))[-1]
+    assert read_all(load_dataset("huggingface", dataset=str(last_file))) == CONTENT[-len(CONTENT) // shards :]
 
 
 def test_rows_of_a_parquet_file(tmp_path: Path) -> None:
     (tmp_path / "kept.jpg").write_bytes(b"beside")
-    pairs = [{"bytes": one, "path": "p"} for one in CONTENT[:-1]] + [{"bytes": None, "path": "kept.jpg"}]
+    pairs = [{"bytes": content, "path": "p"} for content in CONTENT[:-1]] + [{"bytes": None, "path": "kept.jpg"}]
     rows = {"photo": pairs, "image_id": list(range(len(CONTENT))), "caption": ["a"] * len(CONTENT), "raw": CONTENT}
     pl.DataFrame(rows).write_parquet(tmp_path / "rows[1].parquet", row_group_size=40)
     dataset = load_dataset("huggingface", dataset=str(tmp_path / "rows[1].parquet"))
     assert read_all(dataset) == [*CONTENT[:-1], b"beside"]
-    named = load_dataset("huggingface", dataset=str(tmp_path / "rows[1].parquet"), image="raw")
-    assert read_all(named) == CONTENT
+    with_brackets = load_dataset("huggingface", dataset=str(tmp_path / "rows[1].parquet"), image="raw")
+    assert read_all(with_brackets) == CONTENT
     with pytest.raises(InputError, match="no column 'no'"):
         load_dataset("huggingface", dataset=str(tmp_path / "rows[1].parquet"), image="no")
 
@@ -114,9 +114,9 @@ def test_rows_that_are_not_simply_those_of_the_files_have_no_address(
     whole = datasets.load_from_disk(str(tmp_path / "saved"))
     for part in (whole.select(range(9)), whole.shuffle(seed=1), whole.select(range(5, 20)).flatten_indices()):
         monkeypatch.setattr(datasets, "load_dataset", lambda *_, part=part, **__: part)
-        found = load_dataset("huggingface", dataset="owner/name", split="test")
-        if "file" in found.images.columns:  # a library that wrote the rows anew may address them
-            assert read_all(found) == [CONTENT[int(one)] for one in found.image_ids]
+        dataset = load_dataset("huggingface", dataset="owner/name", split="test")
+        if "file" in dataset.images.columns:  # a library that wrote the rows anew may address them
+            assert read_all(dataset) == [CONTENT[int(image)] for image in dataset.image_ids]
 
 
 def test_a_changed_file_is_read_again(tmp_path: Path) -> None:
@@ -134,13 +134,15 @@ def test_many_threads(tmp_path: Path, kind: str) -> None:
 
     def read(start: int) -> None:
         mine = range(start, len(CONTENT), 4)
-        wrong.extend(one for one in mine if read_image_bytes(tmp_path / address.format(one)) != CONTENT[one])
+        wrong.extend(
+            number for number in mine if read_image_bytes(tmp_path / address.format(number)) != CONTENT[number]
+        )
 
     threads = [threading.Thread(target=read, args=(start,)) for start in range(4)]
-    for one in threads:
-        one.start()
-    for one in threads:
-        one.join()
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
     assert wrong == []
 
 

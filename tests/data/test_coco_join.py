@@ -66,21 +66,21 @@ def test_the_join_is_that_of_loops(tmp_path: Path) -> None:
 
     expected, used, unlinked, absent, repeated = {}, set(), 0, 0, 0
     described = {image for _, image, _ in captions}
-    for number, own in enumerate(coco_ids, start=1):
-        if own is None:
+    for number, coco_id in enumerate(coco_ids, start=1):
+        if coco_id is None:
             unlinked += 1
-        elif own not in described:
+        elif coco_id not in described:
             absent += 1
-        elif own in used:
+        elif coco_id in used:
             repeated += 1
         else:
-            used.add(own)
-            expected[str(number)] = {(str(n), text) for n, image, text in captions if image == own}
+            used.add(coco_id)
+            expected[str(number)] = {(str(n), text) for n, image, text in captions if image == coco_id}
     assert min(unlinked, absent, repeated, len(expected)) > 0, "the draw has every case"
-    found: dict[str, set[tuple[str, str]]] = {image: set() for image in joined.image_ids}
+    captions_of: dict[str, set[tuple[str, str]]] = {image: set() for image in joined.image_ids}
     for caption, image, text in joined.captions.select("caption", "image", "text").iter_rows():
-        found[image].add((caption, text))
-    assert found == expected
+        captions_of[image].add((caption, text))
+    assert captions_of == expected
     assert joined.objects is not None
     assert joined.relations is not None
     assert set(joined.objects["image"]) == set(joined.relations["image"]) == set(expected)
@@ -121,9 +121,9 @@ def test_captions_ask_for_the_regions_of_the_shared_images(tmp_path: Path) -> No
 
 def test_what_cannot_be_joined(tmp_path: Path) -> None:
     folder = visual_genome(tmp_path / "vg", **genome_images([None, 4]))
-    other = coco_file(tmp_path / "other.json", [(1, 5, "five")], [5])
+    coco_without_image = coco_file(tmp_path / "other.json", [(1, 5, "five")], [5])
     with pytest.raises(InputError, match="no coco_id of Visual Genome's 2 images has captions here"):
-        cl.load_dataset("visual_genome", folder=folder, coco_captions=other)
+        cl.load_dataset("visual_genome", folder=folder, coco_captions=coco_without_image)
     with pytest.raises(InputError, match="no captions_"):
         cl.load_dataset("visual_genome", folder=folder, coco_captions=tmp_path)
     for name in ("captions_val2014.json", "captions_val2017.json"):

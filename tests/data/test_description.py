@@ -55,16 +55,16 @@ def dataset() -> Dataset:
 
 
 def test_counts(dataset: Dataset) -> None:
-    found = describe(dataset)
-    assert (found.images, found.captions, found.images_without_captions) == (4, 6, 1)
-    assert found.captions_per_image == Spread(0.0, 1.5, 1.5, 3.0)
-    assert found.captions_histogram == {"0": 1, "1": 1, "2": 1, "3": 1}
-    assert found.words == Spread(1.0, 19 / 6, 3.0, 5.0)
-    assert (found.characters.min, found.characters.max) == (3.0, 23.0)
-    assert (found.repeated_within, found.repeated_across) == (1, 3)
-    assert (found.objects, found.objects_without_box, found.relations) == (2, 1, 0)
-    assert found.groups == {"images.kind": 2, "captions.who": 2}
-    assert found.problems == (
+    description = describe(dataset)
+    assert (description.images, description.captions, description.images_without_captions) == (4, 6, 1)
+    assert description.captions_per_image == Spread(0.0, 1.5, 1.5, 3.0)
+    assert description.captions_histogram == {"0": 1, "1": 1, "2": 1, "3": 1}
+    assert description.words == Spread(1.0, 19 / 6, 3.0, 5.0)
+    assert (description.characters.min, description.characters.max) == (3.0, 23.0)
+    assert (description.repeated_within, description.repeated_across) == (1, 3)
+    assert (description.objects, description.objects_without_box, description.relations) == (2, 1, 0)
+    assert description.groups == {"images.kind": 2, "captions.who": 2}
+    assert description.problems == (
         "images without a caption: 1 of 4; as queries they are excluded, in the gallery they remain",
         "captions that repeat an earlier caption of their image: 1",
         "captions whose text another image has too: 3; retrieval cannot tell those images apart by them",
@@ -76,9 +76,9 @@ def test_counts(dataset: Dataset) -> None:
 
 
 def test_prints_and_travels(dataset: Dataset) -> None:
-    found = describe(dataset)
-    assert json.loads(json.dumps(found.as_dict()))["captions_per_image"]["max"] == 3.0
-    lines = str(found).splitlines()
+    description = describe(dataset)
+    assert json.loads(json.dumps(description.as_dict()))["captions_per_image"]["max"] == 3.0
+    lines = str(description).splitlines()
     assert lines[0] == "small"
     assert "captions per image       mean 1.50, median 1.5, from 0 to 3" in lines
     assert "- boxes that reach beyond their image: 1" in lines
@@ -102,8 +102,8 @@ def test_lists_and_objects_group_too(dataset: Dataset) -> None:
 
 
 def test_many_captions_share_one_bin() -> None:
-    found = describe(Dataset.of({"a": [f"caption number {n}" for n in range(40)], "b": ["just one caption"]}))
-    assert found.captions_histogram == {"1": 1, "12+": 1}
+    description = describe(Dataset.of({"a": [f"caption number {n}" for n in range(40)], "b": ["just one caption"]}))
+    assert description.captions_histogram == {"1": 1, "12+": 1}
 
 
 def test_a_description_is_a_list_with_its_problems_and_notes(tmp_path: Path) -> None:
@@ -123,9 +123,9 @@ def test_a_description_is_a_list_with_its_problems_and_notes(tmp_path: Path) -> 
 
 def test_no_captions_at_all() -> None:
     empty = pl.DataFrame(schema={"caption": pl.String, "image": pl.String, "text": pl.String})
-    found = describe(Dataset("bare", pl.DataFrame({"image": ["a"]}), empty))
-    assert found.problems == ("no captions: only the images can be used",)
-    assert found.words == Spread(0.0, 0.0, 0.0, 0.0)
+    description = describe(Dataset("bare", pl.DataFrame({"image": ["a"]}), empty))
+    assert description.problems == ("no captions: only the images can be used",)
+    assert description.words == Spread(0.0, 0.0, 0.0, 0.0)
 
 
 def test_nothing_to_complain_about() -> None:
@@ -134,9 +134,9 @@ def test_nothing_to_complain_about() -> None:
 
 @pytest.mark.slow  # as small ones above
 def test_real_dataset(shared_data: Path) -> None:
-    found = describe(load_dataset("flickr", captions=shared_data / "flickr8k" / "Flickr8k.token.txt"))
-    assert found.captions_histogram == {"5": 8092}
-    assert 10 < found.words.mean < 13
+    description = describe(load_dataset("flickr", captions=shared_data / "flickr8k" / "Flickr8k.token.txt"))
+    assert description.captions_histogram == {"5": 8092}
+    assert 10 < description.words.mean < 13
 
 
 @pytest.mark.parametrize(

@@ -29,11 +29,11 @@ def package():
 )
 def test_the_package_says_the_same(package, kind: str, direction: str) -> None:
     relevance = read_eccv(kind, direction, outside=True)
-    found: dict[int, set[int]] = {}
+    captions_of: dict[int, set[int]] = {}
     for row, item in zip(relevance.rows, relevance.items, strict=True):
-        found.setdefault(int(relevance.query_ids[row]), set()).add(int(relevance.item_ids[item]))
+        captions_of.setdefault(int(relevance.query_ids[row]), set()).add(int(relevance.item_ids[item]))
     expected = getattr(package, f"{kind}_gts")[direction]
-    assert found == {query: set(items) for query, items in expected.items()}
+    assert captions_of == {query: set(items) for query, items in expected.items()}
     assert relevance.source == kind
 
 

@@ -37,8 +37,8 @@ class TestIds:
         assert added(dataset_of("x/1", files=["x/1.jpg"]), "x/1.jpg", "x/2.jpg") == ["x/2"]
 
     def test_an_own_image_is_known_by_its_id_or_the_name_of_its_file(self) -> None:
-        own = dataset_of("one", "two", files=["photos/1.jpg", "photos/2.jpg"])
-        assert added(own, "two", "2.jpg", "elsewhere/1.jpg", "3.jpg") == ["3.jpg"]
+        dataset = dataset_of("one", "two", files=["photos/1.jpg", "photos/2.jpg"])
+        assert added(dataset, "two", "2.jpg", "elsewhere/1.jpg", "3.jpg") == ["3.jpg"]
         assert added(dataset_of("beach"), "beach.png") == []
 
     def test_ids_without_files(self) -> None:

@@ -25,38 +25,38 @@ def file(folder: Path, text: str, name: str = "pairs.csv") -> Path:
     return path
 
 
-def rows(found: Judgements) -> list[tuple[int, int, float]]:
-    return list(zip(found.images.tolist(), found.captions.tolist(), found.scores.tolist(), strict=True))
+def rows(judgements: Judgements) -> list[tuple[int, int, float]]:
+    return list(zip(judgements.images.tolist(), judgements.captions.tolist(), judgements.scores.tolist(), strict=True))
 
 
 def test_pairs_by_id(tmp_path: Path) -> None:
     path = file(tmp_path, "image,caption,score\na.jpg,a.jpg#0,5\nb.jpg,a.jpg#1,1.5\nc.jpg,c.jpg#0,4\n")
-    found = read_judgements(path, DATASET)
-    assert rows(found) == [(0, 0, 5.0), (1, 1, 1.5), (2, 4, 4.0)]
-    assert found.is_relevant(Relevance.from_dataset(DATASET)).tolist() == [True, False, True]
-    assert (found.source, found.skipped, found.others) == ("pairs", 0, ())
-    assert not found.scores.flags.writeable
+    judgements = read_judgements(path, DATASET)
+    assert rows(judgements) == [(0, 0, 5.0), (1, 1, 1.5), (2, 4, 4.0)]
+    assert judgements.is_relevant(Relevance.from_dataset(DATASET)).tolist() == [True, False, True]
+    assert (judgements.source, judgements.skipped, judgements.others) == ("pairs", 0, ())
+    assert not judgements.scores.flags.writeable
 
 
 def test_pairs_by_text_prefer_the_images_own_caption(tmp_path: Path) -> None:
     path = file(tmp_path, "image,caption,score\nb.jpg,a dog  runs,3\nc.jpg,a dog runs,1\nc.jpg,a green car,0\n")
-    found = read_judgements(path, DATASET)
-    assert rows(found) == [(1, 3, 3.0), (2, 0, 1.0), (2, 5, 0.0)]
-    assert found.others == ("a green car",)
-    assert found.is_relevant(Relevance.from_dataset(DATASET)).tolist() == [True, False, False]
+    judgements = read_judgements(path, DATASET)
+    assert rows(judgements) == [(1, 3, 3.0), (2, 0, 1.0), (2, 5, 0.0)]
+    assert judgements.others == ("a green car",)
+    assert judgements.is_relevant(Relevance.from_dataset(DATASET)).tolist() == [True, False, False]
 
 
 def test_some_of_the_pairs() -> None:
-    found = Judgements.of(DATASET, ["a.jpg", "b.jpg", "c.jpg"], ["a.jpg#0"] * 3, [[1, 2], 3, 4])
-    assert rows(found.select(found.scores > 2)) == [(1, 0, 3.0), (2, 0, 4.0)]
-    assert rows(found.select(np.array([2, 0]))) == [(2, 0, 4.0), (0, 0, 1.5)]
+    judgements = Judgements.of(DATASET, ["a.jpg", "b.jpg", "c.jpg"], ["a.jpg#0"] * 3, [[1, 2], 3, 4])
+    assert rows(judgements.select(judgements.scores > 2)) == [(1, 0, 3.0), (2, 0, 4.0)]
+    assert rows(judgements.select(np.array([2, 0]))) == [(2, 0, 4.0), (0, 0, 1.5)]
 
 
 def test_a_reference_by_its_words(tmp_path: Path) -> None:
     """b.jpg has "a dog runs" among its captions: the same words of a.jpg's caption are no news to it."""
-    found = Judgements.of(DATASET, ["b.jpg", "b.jpg", "c.jpg"], ["a.jpg#0", "a.jpg#1", "a.jpg#0"], [4, 2, 1])
-    assert found.is_relevant(Relevance.from_dataset(DATASET)).tolist() == [False, False, False]
-    assert found.among_references(DATASET).tolist() == [True, False, False]
+    judgements = Judgements.of(DATASET, ["b.jpg", "b.jpg", "c.jpg"], ["a.jpg#0", "a.jpg#1", "a.jpg#0"], [4, 2, 1])
+    assert judgements.is_relevant(Relevance.from_dataset(DATASET)).tolist() == [False, False, False]
+    assert judgements.among_references(DATASET).tolist() == [True, False, False]
 
 
 def test_file_names_are_names_of_images(tmp_path: Path) -> None:
@@ -68,10 +68,10 @@ def test_several_judges(tmp_path: Path) -> None:
     long = file(tmp_path, "image,caption_id,score,judge\na.jpg,b.jpg#0,1,x\nb.jpg,b.jpg#0,4,x\na.jpg,b.jpg#0,2,y\n")
     wide = file(tmp_path, "image,caption_id,score_1,score_2\na.jpg,b.jpg#0,1,2\nb.jpg,b.jpg#0,,4\n", "wide.csv")
     for path, second in ((long, [4, np.nan]), (wide, [np.nan, 4])):
-        found = read_judgements(path, DATASET)
-        assert rows(found) == [(0, 2, 1.5), (1, 2, 4.0)]
-        assert np.array_equal(found.judges, [[1, 2], second], equal_nan=True), "a column per judge"
-        assert found.same_persons
+        judgements = read_judgements(path, DATASET)
+        assert rows(judgements) == [(0, 2, 1.5), (1, 2, 4.0)]
+        assert np.array_equal(judgements.judges, [[1, 2], second], equal_nan=True), "a column per judge"
+        assert judgements.same_persons
     lines = ("a.jpg,b.jpg#0,2,y", "a.jpg,b.jpg#0,1,x", "b.jpg,b.jpg#0,4,y")
     turned = read_judgements(file(tmp_path, "image,caption_id,score,judge\n" + "\n".join(lines) + "\n"), DATASET)
     assert np.array_equal(turned.judges, [[1, 2], [np.nan, 4]], equal_nan=True)
@@ -97,8 +97,8 @@ def test_crisscrossed_captions(tmp_path: Path) -> None:
     assert rows(read_judgements(file(tmp_path, text, "sits_val.csv"), dataset)) == [(0, 0, 4.97), (1, 0, 0.4)]
     again = "COCO_val2014:sentid:770337,COCO_val2014_000000060623.jpg,0.6,c2i_intrasim\n"
     raw = text.replace("agg_score", "score") + again
-    found = read_judgements(file(tmp_path, raw, "sits_val_raw.csv"), dataset)
-    assert found.scores.tolist() == pytest.approx([4.97, 0.5])
+    judgements = read_judgements(file(tmp_path, raw, "sits_val_raw.csv"), dataset)
+    assert judgements.scores.tolist() == pytest.approx([4.97, 0.5])
     with pytest.raises(InputError, match="from 0 to 5"):
         read_judgements(file(tmp_path, text.replace("4.97", "7"), "sits_bad.csv"), dataset)
     sts = "caption1,caption2,agg_score,sampling_method\nx,y,1,c2c\n"
@@ -121,8 +121,8 @@ def test_unknown_pairs_are_left_out_only_if_asked(tmp_path: Path) -> None:
     path = file(tmp_path, "image,caption,score\na.jpg,a.jpg#0,5\nz.jpg,a.jpg#0,1\nb.jpg,a.jpg#7,1\n")
     with pytest.raises(InputError, match=r"pairs.csv, line 3: unknown image 'z.jpg'"):
         read_judgements(path, DATASET)
-    found = read_judgements(path, DATASET, skip_unknown=True)
-    assert (len(found), found.skipped) == (1, 2)
+    judgements = read_judgements(path, DATASET, skip_unknown=True)
+    assert (len(judgements), judgements.skipped) == (1, 2)
     with pytest.raises(InputError, match="none of the judged pairs"):
         read_judgements(file(tmp_path, "image,caption,score\nz,y,1\n"), DATASET, skip_unknown=True)
 
@@ -166,14 +166,14 @@ def test_a_form_that_is_named_is_taken_at_its_word(tmp_path: Path) -> None:
 
 
 def test_own_values() -> None:
-    found = Judgements.of(DATASET, ["a.jpg", "b.jpg"], ["a.jpg#0", "a.jpg#0"], [[1, 2, 3], 5])
-    assert found.scores.tolist() == [2, 5]
+    judgements = Judgements.of(DATASET, ["a.jpg", "b.jpg"], ["a.jpg#0", "a.jpg#0"], [[1, 2, 3], 5])
+    assert judgements.scores.tolist() == [2, 5]
     with pytest.raises(InputError, match="row 0: the score is nan"):
         Judgements.of(DATASET, ["a.jpg"], ["a.jpg#0"], [float("nan")])
     with pytest.raises(InputError, match="1 images, 2 captions, 1 scores"):
         Judgements.of(DATASET, ["a.jpg"], ["a.jpg#0", "a.jpg#1"], [1])
     with pytest.raises(UsageError, match="another dataset"):
-        found.check(DATASET.select(["a.jpg", "b.jpg"]))
+        judgements.check(DATASET.select(["a.jpg", "b.jpg"]))
 
 
 @pytest.mark.slow  # both kinds of files are read above

@@ -85,7 +85,7 @@ def test_options_go_with_a_json_file(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("content", "found"),
+    ("content", "kind"),
     [
         ({"query 1": {"item": 0.5}}, "an object with the keys query 1"),
         ({"images": [{"id": 1}], "annotations": [{"id": 1, "segments_info": []}]}, "the keys images, annotations"),
@@ -94,14 +94,14 @@ def test_options_go_with_a_json_file(tmp_path: Path) -> None:
         (7, "the file holds a int"),
     ],
 )
-def test_a_json_file_that_is_no_dataset(tmp_path: Path, content: Any, found: str) -> None:
+def test_a_json_file_that_is_no_dataset(tmp_path: Path, content: Any, kind: str) -> None:
     path = write_json(tmp_path / "captions_val2017.json", content)
     with pytest.raises(InputError) as caught:
         load_dataset(path)
     assert caught.value.code == "unknown-format"
     for expected in (
         str(path),
-        found,
+        kind,
         "COCO captions",
         "COCO instances",
         "Karpathy",

@@ -32,8 +32,8 @@ class TestCoco:
             instances=write_json(tmp_path / "instances.json", files.instances()),
         )
         assert dataset.objects is not None
-        shown = dataset.objects.select("image", "object", "name", "x", "y", "w", "h", "iscrowd").rows()
-        assert shown == [
+        objects = dataset.objects.select("image", "object", "name", "x", "y", "w", "h", "iscrowd").rows()
+        assert objects == [
             ("25", "1", "giraffe", 1.5, 2.0, 30.0, 40.0, 0),
             ("9", "2", "bowl", 0.0, 0.0, 10.0, 10.0, 1),
             ("9", "3", "bowl", None, None, None, None, 0),  # a box without height is no box

@@ -47,10 +47,10 @@ def test_shards_stay_on_disk(tmp_path):
 
 def test_shards_without_metadata_have_the_ids_of_the_dataset(tmp_path):
     write_shards(tmp_path, IMAGES, CAPTIONS, metadata=False)
-    known = tuple(f"x{row}" for row in range(40))
-    read = read_embeddings(str(tmp_path), None, known, "image")
+    ids = tuple(f"x{row}" for row in range(40))
+    read = read_embeddings(str(tmp_path), None, ids, "image")
     assert read is not None
-    assert read.ids == known
+    assert read.ids == ids
     with pytest.raises(cl.CrosslensError, match=r"ids of the rows of .* are unknown"):
         stored(tmp_path)
 
@@ -76,9 +76,9 @@ def test_numbered_shards_of_other_formats(tmp_path, monkeypatch):
         table = table.with_columns(pl.Series("embedding", part.tolist(), pl.List(pl.Float32)))
         table.write_parquet(tmp_path / "parquet" / f"train-{number:05d}-of-00003.parquet")
         np.save(tmp_path / "npy" / f"v{number + 1}.npy", part)
-    known = tuple(map(str, range(40)))
+    ids = tuple(map(str, range(40)))
     for kind in ("safetensors", "npy"):
-        read = read_embeddings(str(tmp_path / kind), None, known, "image")
+        read = read_embeddings(str(tmp_path / kind), None, ids, "image")
         assert read is not None
         np.testing.assert_array_equal(read.vectors, IMAGES)
     from_table = stored(tmp_path / "parquet")

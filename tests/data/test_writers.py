@@ -22,7 +22,7 @@ from tests.data.files import write_json
 def coco(tmp_path: Path) -> Dataset:
     """Captions out of the images' order, an image column, objects, one of them a crowd."""
     content = files.instances()
-    content["annotations"] = [one for one in content["annotations"] if one["bbox"][3] > 0]
+    content["annotations"] = [annotation for annotation in content["annotations"] if annotation["bbox"][3] > 0]
     return load_dataset(
         "coco",
         captions=write_json(tmp_path / "source" / "captions.json", files.coco()),
@@ -61,9 +61,9 @@ def scenes() -> Dataset:
     )
 
 
-def same(one: Dataset, other: Dataset, *tables: str) -> None:
+def same(written: Dataset, read: Dataset, *tables: str) -> None:
     for table in tables:
-        assert_frame_equal(getattr(one, table), getattr(other, table), check_column_order=False)
+        assert_frame_equal(getattr(written, table), getattr(read, table), check_column_order=False)
 
 
 @pytest.mark.parametrize("suffix", [".json", ".json.gz"])

@@ -56,15 +56,15 @@ class Counting:
 
     @property
     def seen(self) -> list[Any]:
-        return [one for batch in self.batches for one in batch]
+        return [content for batch in self.batches for content in batch]
 
     def encode_images(self, images: Sequence[Any]) -> np.ndarray[Any, Any]:
         self.batches.append(list(images))
-        return np.stack([np.asarray(one, np.float32).mean(axis=(0, 1)) for one in images])
+        return np.stack([np.asarray(image, np.float32).mean(axis=(0, 1)) for image in images])
 
     def encode_texts(self, texts: Sequence[str]) -> np.ndarray[Any, Any]:
         self.batches.append(list(texts))
-        return np.array([[len(one), one.count("a"), sum(one.encode())] for one in texts], np.float32)
+        return np.array([[len(text), text.count("a"), sum(text.encode())] for text in texts], np.float32)
 
 
 @pytest.fixture

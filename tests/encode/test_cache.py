@@ -33,8 +33,8 @@ def shards(folder: Path) -> list[Path]:
 
 def test_a_second_time_nothing_is_encoded(tmp_path: Path) -> None:
     first, second = Counting(), Counting()
-    one, two = cached(tmp_path, first), cached(tmp_path, second)
-    np.testing.assert_array_equal(one, two)
+    vectors, again = cached(tmp_path, first), cached(tmp_path, second)
+    np.testing.assert_array_equal(vectors, again)
     assert sorted(first.seen) == sorted(TEXTS)
     assert second.seen == []
 
@@ -42,25 +42,25 @@ def test_a_second_time_nothing_is_encoded(tmp_path: Path) -> None:
 def test_only_what_is_new_is_encoded(tmp_path: Path) -> None:
     cached(tmp_path, Counting())
     again = Counting()
-    found = cached(tmp_path, again, [*TEXTS, "something new", "something new"])
+    vectors = cached(tmp_path, again, [*TEXTS, "something new", "something new"])
     assert again.seen == ["something new"]
-    np.testing.assert_array_equal(found, encode_texts(Counting(), [*TEXTS, "something new", "something new"]).rows)
+    np.testing.assert_array_equal(vectors, encode_texts(Counting(), [*TEXTS, "something new", "something new"]).rows)
 
 
 @pytest.mark.parametrize("part", ["revision", "preprocessing", "name"])
 def test_another_model_shares_nothing(tmp_path: Path, part: str) -> None:
     cached(tmp_path, Counting())
-    other = Counting()
-    setattr(other, part, "changed")
-    cached(tmp_path, other)
-    assert len(other.seen) == len(TEXTS)
+    changed_model = Counting()
+    setattr(changed_model, part, "changed")
+    cached(tmp_path, changed_model)
+    assert len(changed_model.seen) == len(TEXTS)
 
 
 def test_precision_and_kind_are_kept_apart(tmp_path: Path) -> None:
     cached(tmp_path, Counting())
-    other = Counting()
-    encode_texts(other, TEXTS, cache=Cache(tmp_path), precision="fp16")
-    assert len(other.seen) == len(TEXTS)
+    half_precision = Counting()
+    encode_texts(half_precision, TEXTS, cache=Cache(tmp_path), precision="fp16")
+    assert len(half_precision.seen) == len(TEXTS)
 
 
 def test_without_a_revision_nothing_is_kept(tmp_path: Path) -> None:
@@ -73,15 +73,15 @@ def test_without_a_revision_nothing_is_kept(tmp_path: Path) -> None:
 @pytest.mark.parametrize("damage", ["cut", "flipped", "emptied"])
 def test_a_damaged_shard_is_found_out_and_encoded_again(tmp_path: Path, damage: str) -> None:
     expected = cached(tmp_path, Counting())
-    victim = max(shards(tmp_path), key=lambda one: one.stat().st_size)
+    victim = max(shards(tmp_path), key=lambda shard: shard.stat().st_size)
     content = bytearray(victim.read_bytes())
     if damage == "flipped":
         content[-200] ^= 0xFF
     victim.write_bytes(b"" if damage == "emptied" else bytes(content[:-50] if damage == "cut" else content))
     notes: list[str] = []
     again = Counting()
-    found = cached(tmp_path, again, notify=notes.append)
-    np.testing.assert_array_equal(found, expected)
+    vectors = cached(tmp_path, again, notify=notes.append)
+    np.testing.assert_array_equal(vectors, expected)
     assert len(again.seen) == 8
     assert "damaged" in notes[0]
     assert str(victim) in notes[0]
@@ -129,8 +129,8 @@ def test_killed_it_loses_at_most_a_shard(tmp_path: Path) -> None:
     written = len(shards(tmp_path))
     assert written >= 3
     again = Counting()
-    found = cached(tmp_path, again)
-    np.testing.assert_array_equal(found, encode_texts(Counting(), TEXTS).rows)
+    vectors = cached(tmp_path, again)
+    np.testing.assert_array_equal(vectors, encode_texts(Counting(), TEXTS).rows)
     assert len(again.seen) == len(TEXTS) - 8 * written
 
 
@@ -141,11 +141,11 @@ def _fill(folder: Path, start: int) -> None:
 def test_two_processes_may_fill_it_together(tmp_path: Path) -> None:
     context = multiprocessing.get_context("spawn")
     both = [context.Process(target=_fill, args=(tmp_path, start)) for start in (0, 25)]
-    for one in both:
-        one.start()
-    for one in both:
-        one.join(60)
-        assert one.exitcode == 0
+    for process in both:
+        process.start()
+    for process in both:
+        process.join(60)
+        assert process.exitcode == 0
     notes: list[str] = []
     after = Counting()
     np.testing.assert_array_equal(cached(tmp_path, after, notify=notes.append), encode_texts(Counting(), TEXTS).rows)
@@ -161,8 +161,8 @@ def test_what_a_killed_process_left_is_removed(tmp_path: Path) -> None:
     for name in ("writer.json", "new.npz"):
         (left / name).write_text("")
     again = Counting()
-    with ThreadPoolExecutor(1) as other, workspace(folder / "writing.npz"):
-        other.submit(cached, tmp_path, again).result()
+    with ThreadPoolExecutor(1) as pool, workspace(folder / "writing.npz"):
+        pool.submit(cached, tmp_path, again).result()
         assert (folder / ".writing.npz.crosslens-partial").exists()
     assert not left.exists()
     assert again.seen == []

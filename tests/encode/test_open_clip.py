@@ -63,31 +63,33 @@ def stand_in(monkeypatch: pytest.MonkeyPatch) -> types.ModuleType:
 
 
 def test_it_is_the_library_s_own_call(stand_in: types.ModuleType) -> None:
-    said: list[str] = []
-    encoder = load_encoder("openclip:ViT-tiny/toy", device="cpu", notify=said.append)
+    messages: list[str] = []
+    encoder = load_encoder("openclip:ViT-tiny/toy", device="cpu", notify=messages.append)
     model = Model(3).eval()
     with torch.inference_mode():
-        images = model.encode_image(torch.stack([transform(one) for one in pictures()])).numpy()
+        images = model.encode_image(torch.stack([transform(picture) for picture in pictures()])).numpy()
         texts = model.encode_text(tokenize(TEXTS)).numpy()
     np.testing.assert_allclose(encoder.encode_images(pictures()), images, atol=1e-5)
     np.testing.assert_allclose(encoder.encode_texts(TEXTS), texts, atol=1e-5)
     np.testing.assert_allclose(encoder.encode_texts(TEXTS[:1]), texts[:1], atol=1e-5)
     assert (encoder.dimension, encoder.logit_scale) == (6, pytest.approx(np.exp(2.0)))
-    assert "fetches the weights" in said[0], "announced before it can happen"
+    assert "fetches the weights" in messages[0], "announced before it can happen"
     assert stand_in.calls == [("ViT-tiny", "toy")]
 
 
 def test_other_weights_are_another_revision(stand_in: types.ModuleType) -> None:
-    one, same, other = (load_encoder(f"openclip:ViT-tiny/{tag}", device="cpu") for tag in ("toy", "toy", "other"))
-    assert one.revision == same.revision != other.revision
+    toy, same, other_weights = (
+        load_encoder(f"openclip:ViT-tiny/{tag}", device="cpu") for tag in ("toy", "toy", "other")
+    )
+    assert toy.revision == same.revision != other_weights.revision
 
 
 def test_a_weights_file_needs_no_network(stand_in: types.ModuleType, tmp_path: Path) -> None:
     (tmp_path / "weights.pt").write_bytes(b"")
-    said: list[str] = []
-    load_encoder(f"openclip:ViT-tiny/{tmp_path}/weights.pt", device="cpu", notify=said.append)
+    messages: list[str] = []
+    load_encoder(f"openclip:ViT-tiny/{tmp_path}/weights.pt", device="cpu", notify=messages.append)
     assert stand_in.calls == [("ViT-tiny", f"{tmp_path}/weights.pt")]
-    assert said == []
+    assert messages == []
 
 
 def test_offline_is_passed_on(stand_in: types.ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -73,11 +73,13 @@ def test_it_equals_a_slow_obvious_way(seed: int, k: int, direction: str, tied: b
         # Two levels: inside the first k by the second score, below them by the first.
         level = {item: (1, right[row, item]) if item in top else (0, left[row, item]) for item in order}
         for place in range(after.offsets[row], after.offsets[row + 1]):
-            own = after.relevant[place]
-            others = [item for item in order if item != own]
-            assert after.above[place] == sum(level[item] > level[own] for item in others)
-            assert after.tied[place] == sum(level[item] == level[own] for item in others)
-            assert after.tied_before[place] == sum(level[item] == level[own] and item < own for item in others)
+            relevant = after.relevant[place]
+            others = [item for item in order if item != relevant]
+            assert after.above[place] == sum(level[item] > level[relevant] for item in others)
+            assert after.tied[place] == sum(level[item] == level[relevant] for item in others)
+            assert after.tied_before[place] == sum(
+                level[item] == level[relevant] and item < relevant for item in others
+            )
 
 
 def test_only_the_top_is_scored() -> None:
@@ -120,13 +122,13 @@ def test_a_matching_head_is_the_library_s_own(tmp_path: Path, kind: str, name: s
 
     folder = save_model(kind, tmp_path / kind)
     scorer = load_pair_scorer(f"{kind}:{folder}", device="cpu", offline=True)
-    shown = pictures()
-    found = scorer.score_pairs([shown[0], shown[1], shown[0], shown[2]], TEXTS)
-    assert len(set(found.tolist())) == len(TEXTS), "the texts matter"
+    images = pictures()
+    scores = scorer.score_pairs([images[0], images[1], images[0], images[2]], TEXTS)
+    assert len(set(scores.tolist())) == len(TEXTS), "the texts matter"
     model = getattr(transformers, name).from_pretrained(folder).eval()
     prepare = transformers.AutoImageProcessor.from_pretrained(folder, backend="pil")
     tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
-    for score, picture, text in zip(found, [shown[0], shown[1], shown[0], shown[2]], TEXTS, strict=True):
+    for score, picture, text in zip(scores, [images[0], images[1], images[0], images[2]], TEXTS, strict=True):
         with torch.inference_mode():
             tokens = {name: value for name, value in tokenizer(text, return_tensors="pt").items() if "type" not in name}
             outputs = model(**tokens, **prepare(picture, return_tensors="pt"), **{head: True})

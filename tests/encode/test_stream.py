@@ -25,8 +25,8 @@ TEXTS = ["a", "banana", "a", "pear and apple", "", "kiwi"]
 
 
 def test_rows_are_in_the_order_of_the_texts(counting: Counting) -> None:
-    found = encode_texts(counting, TEXTS, batch_size=2)
-    np.testing.assert_array_equal(found.rows, Counting().encode_texts(TEXTS))
+    encoded = encode_texts(counting, TEXTS, batch_size=2)
+    np.testing.assert_array_equal(encoded.rows, Counting().encode_texts(TEXTS))
     assert sorted(counting.seen) == sorted(set(TEXTS)), "equal texts are encoded once"
     assert max(map(len, counting.batches)) == 2
 
@@ -183,9 +183,9 @@ def test_a_gpu_gets_larger_batches() -> None:
 def test_infinite_numbers_are_named(tmp_path: Path) -> None:
     class Overflowing(Counting):
         def encode_texts(self, texts: Sequence[str]) -> np.ndarray[Any, Any]:
-            found = super().encode_texts(texts)
-            found[[one == "banana" for one in texts]] = np.inf
-            return found
+            vectors = super().encode_texts(texts)
+            vectors[[text == "banana" for text in texts]] = np.inf
+            return vectors
 
     with pytest.raises(InputError, match="infinity") as raised:
         encode_texts(Overflowing(), TEXTS, cache=Cache(tmp_path))
@@ -206,18 +206,18 @@ def test_a_wrong_number_of_rows_is_said() -> None:
 
 
 def test_images_and_captions_of_a_dataset(photos: cl.Dataset, tmp_path: Path, counting: Counting) -> None:
-    found = encode_dataset(photos, counting, image_folder=tmp_path / "photos", cache=Cache(), batch_size=4)
-    assert found.images is not None
-    assert found.captions is not None
-    assert found.images.ids == photos.image_ids
-    assert found.captions.ids == photos.caption_ids
-    assert found.images.model == "counting@1"
-    assert found.content
+    encoded = encode_dataset(photos, counting, image_folder=tmp_path / "photos", cache=Cache(), batch_size=4)
+    assert encoded.images is not None
+    assert encoded.captions is not None
+    assert encoded.images.ids == photos.image_ids
+    assert encoded.captions.ids == photos.caption_ids
+    assert encoded.images.model == "counting@1"
+    assert encoded.content
     again = Counting()
     second = encode_dataset(photos, again, image_folder=tmp_path / "photos", cache=Cache())
     assert again.seen == []
     assert second.images is not None
-    assert second.images.fingerprint == found.images.fingerprint
+    assert second.images.fingerprint == encoded.images.fingerprint
 
 
 def test_a_renamed_image_is_still_known(photos: cl.Dataset, tmp_path: Path, counting: Counting) -> None:
@@ -257,12 +257,12 @@ def test_one_missing_file_is_counted_where_the_others_are(
 def test_missing_files_are_left_out_if_asked(photos: cl.Dataset, tmp_path: Path, counting: Counting) -> None:
     for number in (2, 5):
         (tmp_path / "photos" / f"{number}.png").unlink()
-    found = encode_dataset(replace(photos, home=tmp_path / "photos"), counting, skip_bad=True)
-    assert found.skipped == {"p2": "missing", "p5": "missing"}
-    assert found.images is not None
-    assert found.images.ids == found.dataset.image_ids == ("p0", "p1", "p3", "p4")
+    encoded = encode_dataset(replace(photos, home=tmp_path / "photos"), counting, skip_bad=True)
+    assert encoded.skipped == {"p2": "missing", "p5": "missing"}
+    assert encoded.images is not None
+    assert encoded.images.ids == encoded.dataset.image_ids == ("p0", "p1", "p3", "p4")
     files = [tmp_path / "photos" / f"{number}.png" for number in (0, 1, 3, 4)]
-    np.testing.assert_array_equal(found.images.vectors, encode_images(Counting(), files).rows)
+    np.testing.assert_array_equal(encoded.images.vectors, encode_images(Counting(), files).rows)
 
 
 def test_a_folder_without_any_of_the_files_is_wrong(photos: cl.Dataset, tmp_path: Path, counting: Counting) -> None:
@@ -282,13 +282,13 @@ def test_an_unreadable_image_is_named(
         encode_dataset(photos, counting, image_folder=tmp_path / "photos")
     assert "2.png" in str(raised.value)
     assert "skip_bad=True" in str(raised.value)
-    found = encode_dataset(photos, counting, image_folder=tmp_path / "photos", skip_bad=True)
-    assert list(found.skipped) == ["p2"]
-    assert found.images is not None
-    assert found.captions is not None
-    assert found.images.ids == found.dataset.image_ids == ("p0", "p1", "p3", "p4", "p5")
-    assert len(found.captions.ids) == 10
-    assert not (found.images.vectors == 0).all(axis=1).any()
+    encoded = encode_dataset(photos, counting, image_folder=tmp_path / "photos", skip_bad=True)
+    assert list(encoded.skipped) == ["p2"]
+    assert encoded.images is not None
+    assert encoded.captions is not None
+    assert encoded.images.ids == encoded.dataset.image_ids == ("p0", "p1", "p3", "p4", "p5")
+    assert len(encoded.captions.ids) == 10
+    assert not (encoded.images.vectors == 0).all(axis=1).any()
 
 
 def test_nothing_but_unreadable_images(photos: cl.Dataset, tmp_path: Path, counting: Counting) -> None:
@@ -309,9 +309,9 @@ def test_images_inside_a_tar(photos: cl.Dataset, tmp_path: Path, counting: Count
 
 def test_an_encoder_of_texts_does_not_look_for_images(photos: cl.Dataset, counting: Counting) -> None:
     counting.abilities = frozenset(("texts",))
-    found = encode_dataset(photos, counting)
-    assert found.images is None
-    assert found.captions is not None
+    encoded = encode_dataset(photos, counting)
+    assert encoded.images is None
+    assert encoded.captions is not None
     with pytest.raises(UsageError, match="encodes texts, not images"):
         encode_images(counting, ["one.png"])
 
@@ -324,7 +324,7 @@ def test_a_damaged_cache_file_of_images(photos: cl.Dataset, tmp_path: Path, coun
     content[-180] ^= 1
     shard.write_bytes(bytes(content))
     again = Counting()
-    said: list[str] = []
-    np.testing.assert_array_equal(encode_images(again, files, cache=Cache(notify=said.append)).rows, expected)
+    messages: list[str] = []
+    np.testing.assert_array_equal(encode_images(again, files, cache=Cache(notify=messages.append)).rows, expected)
     assert len(again.seen) == 2
-    assert said
+    assert messages

@@ -16,27 +16,27 @@ DATASET = cl.Dataset.of({"a": ["one", "three", "seven aa"], "b": ["x", "yyyy"], 
 
 
 def test_one_asks_the_others_stand_for_the_image(counting: Counting) -> None:
-    found = text_only(DATASET, counting, cache=Cache())
-    assert found.dataset.texts == ("one", "x", "a b")
-    assert found.captions.ids == ("a#0", "b#0", "c#0")
-    assert found.images.ids == ("a", "b", "c")
+    encoded = text_only(DATASET, counting, cache=Cache())
+    assert encoded.dataset.texts == ("one", "x", "a b")
+    assert encoded.captions.ids == ("a#0", "b#0", "c#0")
+    assert encoded.images.ids == ("a", "b", "c")
     expected = np.stack(
         [Counting().encode_texts(texts).mean(axis=0) for texts in (["three", "seven aa"], ["yyyy"], ["c", "dd", "e"])]
     )
-    np.testing.assert_allclose(found.images.vectors, expected)
-    np.testing.assert_allclose(found.captions.vectors, Counting().encode_texts(["one", "x", "a b"]))
+    np.testing.assert_allclose(encoded.images.vectors, expected)
+    np.testing.assert_allclose(encoded.captions.vectors, Counting().encode_texts(["one", "x", "a b"]))
 
 
 def test_any_caption_may_ask(counting: Counting) -> None:
-    found = text_only(DATASET, counting, query=1)
-    assert found.dataset.texts == ("three", "yyyy", "c")
-    np.testing.assert_allclose(found.images.vectors[1], Counting().encode_texts(["x"])[0])
+    encoded = text_only(DATASET, counting, query=1)
+    assert encoded.dataset.texts == ("three", "yyyy", "c")
+    np.testing.assert_allclose(encoded.images.vectors[1], Counting().encode_texts(["x"])[0])
 
 
 def test_a_summary_stands_for_the_image(counting: Counting) -> None:
-    found = text_only(DATASET, counting, image_text="extractive")
+    encoded = text_only(DATASET, counting, image_text="extractive")
     assert "yyyy" in counting.seen
-    np.testing.assert_allclose(found.images.vectors[1], Counting().encode_texts(["yyyy"])[0])
+    np.testing.assert_allclose(encoded.images.vectors[1], Counting().encode_texts(["yyyy"])[0])
 
 
 def test_images_need_two_captions(counting: Counting) -> None:
@@ -63,10 +63,10 @@ def test_the_published_table(shared_data: Path, tmp_path: Path) -> None:
     model, words = real_files()
     dataset = cl.load_dataset("flickr", captions=shared_data / "flickr8k" / "Flickr8k.token.txt")
     encoder = OnnxEncoder(text=TextTower(str(model), str(words), output="461", longest=128))
-    found = text_only(dataset, encoder, cache=Cache())
+    encoded = text_only(dataset, encoder, cache=Cache())
     run = cl.evaluate(
-        found.dataset, images=found.images, captions=found.captions, directions=["t2t"], resamples=0,
+        encoded.dataset, images=encoded.images, captions=encoded.captions, directions=["t2t"], resamples=0,
         metrics="Hit@1 Hit@5 Hit@10 MRR@5 MRR@10 MRR MedR",
     )  # fmt: skip
-    figures = [round(one.mean, 4) for one in run.values.values()]
+    figures = [round(metric.mean, 4) for metric in run.values.values()]
     assert figures == [0.5399, 0.7736, 0.8544, 0.6293, 0.6403, 0.6467, 1]

@@ -86,7 +86,7 @@ def test_it_finds_scenes_it_has_not_seen(tmp_path: Path) -> None:
 def test_a_thousand_scenes(tmp_path: Path) -> None:
     run = evaluated(write_scenes(tmp_path, 1000, "all", 7), tmp_path)
     assert run["t2i/Hit@10"].mean >= 0.6
-    tasks = {task: one.mean for task, one in group_metrics(run, "task", "t2i/Hit@1").values["t2i/Hit@1"].items()}
+    tasks = {task: metric.mean for task, metric in group_metrics(run, "task", "t2i/Hit@1").values["t2i/Hit@1"].items()}
     assert min(tasks["colour"], tasks["object"]) > max(tasks["calculation"], tasks["code"])
 
 
@@ -98,8 +98,8 @@ def test_training_again_gives_the_same_model(tmp_path: Path) -> None:
         size = ("--scenes", "36", "--epochs", "2", "--batch", "12", "--watched", "12", "--workers", "1")
         places = ("--output", str(tmp_path / attempt), "--corpus", str(tmp_path / "corpus"))
         subprocess.run([sys.executable, str(TRAINING / "train.py"), *size, *places], check=True, capture_output=True)
-    one, other = ((tmp_path / attempt / "tiny.pt").read_bytes() for attempt in ("one", "other"))
-    assert one == other
+    first, second = ((tmp_path / attempt / "tiny.pt").read_bytes() for attempt in ("one", "other"))
+    assert first == second
     curve = [json.loads(line) for line in (tmp_path / "one" / "curve.jsonl").read_text().splitlines()]
     assert [point["epoch"] for point in curve] == [1, 2]
     places = ("--trained", str(tmp_path / "one"), "--output", str(tmp_path / "made"))

@@ -110,11 +110,11 @@ def test_dinov2_gives_the_class_token(models: dict[str, Path]) -> None:
 @pytest.mark.parametrize("kind", sorted(MODELS))
 def test_vectors_do_not_depend_on_the_batch(models: dict[str, Path], kind: str) -> None:
     encoder = load_encoder(f"{kind}:{models[kind]}", device="cpu")
-    shown = pictures()
-    alone = np.concatenate([encoder.encode_images([one]) for one in shown])
-    np.testing.assert_allclose(encoder.encode_images(shown), alone, atol=1e-5)
+    images = pictures()
+    alone = np.concatenate([encoder.encode_images([image]) for image in images])
+    np.testing.assert_allclose(encoder.encode_images(images), alone, atol=1e-5)
     if kind in DUAL:
-        alone = np.concatenate([encoder.encode_texts([one]) for one in TEXTS])
+        alone = np.concatenate([encoder.encode_texts([text]) for text in TEXTS])
         np.testing.assert_allclose(encoder.encode_texts(TEXTS), alone, atol=1e-5)
 
 
@@ -135,12 +135,12 @@ def test_vectors_do_not_depend_on_the_batch(models: dict[str, Path], kind: str) 
 def test_half_precision_is_near(models: dict[str, Path], kind: str, precision: str) -> None:
     exact = load_encoder(f"{kind}:{models[kind]}", device="cpu")
     near = load_encoder(f"{kind}:{models[kind]}", device="cpu", precision=precision)
-    for one, other in (
+    for exact_vectors, near_vectors in (
         (exact.encode_images(pictures()), near.encode_images(pictures())),
         (exact.encode_texts(TEXTS), near.encode_texts(TEXTS)),
     ):
-        assert other.dtype == np.float32
-        assert (unit(one) * unit(other)).sum(axis=-1).min() > 0.99
+        assert near_vectors.dtype == np.float32
+        assert (unit(exact_vectors) * unit(near_vectors)).sum(axis=-1).min() > 0.99
 
 
 def test_long_texts_are_cut_like_the_library_does(models: dict[str, Path]) -> None:

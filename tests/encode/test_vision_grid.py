@@ -68,8 +68,8 @@ def test_a_dataset_s_grid_features_are_stored_like_other_embeddings(tmp_path: Pa
     assert encoded.images is not None
     assert encoded.images.vectors.shape == (6, 9, 16)
     assert encoder.name.endswith("clip#3")
-    other = load_encoder(f"grid:{folder}", device="cpu")
-    assert (other.revision, other.preprocessing != encoder.preprocessing) == (encoder.revision, True)
+    second_grid = load_encoder(f"grid:{folder}", device="cpu")
+    assert (second_grid.revision, second_grid.preprocessing != encoder.preprocessing) == (encoder.revision, True)
 
 
 def test_wrong_grids(tmp_path: Path) -> None:

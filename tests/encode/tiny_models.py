@@ -217,8 +217,8 @@ def pictures(count: int = 4, seed: int = 0) -> list[Any]:
     from PIL import Image
 
     rng = np.random.default_rng(seed)
-    found = []
+    images = []
     for number in range(count):
         small = Image.fromarray(rng.integers(0, 256, (4, 5, 3), dtype=np.uint8))
-        found.append(small.resize((40 + 7 * number, 64 - 5 * number), Image.Resampling.BICUBIC))
-    return found
+        images.append(small.resize((40 + 7 * number, 64 - 5 * number), Image.Resampling.BICUBIC))
+    return images

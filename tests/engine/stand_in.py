@@ -36,7 +36,7 @@ class StandInEngine:
     def slots(self, *, gpu: bool = False) -> int:
         return 0 if gpu else self._slots
 
-    def exceeds(self, own: int, *, gpu: bool = False) -> bool:
+    def exceeds(self, in_process: int, *, gpu: bool = False) -> bool:
         return True
 
     def run(

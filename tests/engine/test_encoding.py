@@ -44,11 +44,11 @@ def shards(folder: Path) -> dict[str, bytes]:
 
 @pytest.mark.parametrize("size", [1, 4, None])
 def test_texts(size: int | None) -> None:
-    shown = Recorded()
+    progress = Recorded()
     with cl.use_engine(StandInEngine()):
-        encoded = encode_texts(Entangled(), TEXTS, batch_size=size, progress=shown)
+        encoded = encode_texts(Entangled(), TEXTS, batch_size=size, progress=progress)
     assert_same(encode_texts(Entangled(), TEXTS, batch_size=size), encoded)
-    assert shown.steps["encoding texts"] == len(TEXTS)
+    assert progress.steps["encoding texts"] == len(TEXTS)
 
 
 def test_the_cache_is_the_same_and_is_used(tmp_path: Path) -> None:
@@ -77,13 +77,13 @@ def files(tmp_path: Path) -> list[Path]:
 
 
 def test_images(files: list[Path], tmp_path: Path) -> None:
-    cache, shown = Cache(tmp_path / "cache"), Recorded()
+    cache, progress = Cache(tmp_path / "cache"), Recorded()
     encode_images(Entangled(), files[3:5], cache=Cache(tmp_path / "other"))
     encode_images(Entangled(), files[3:5], cache=cache)
     with cl.use_engine(StandInEngine()):
-        encoded = encode_images(Entangled(), files, batch_size=3, cache=cache, progress=shown)
+        encoded = encode_images(Entangled(), files, batch_size=3, cache=cache, progress=progress)
     assert_same(encode_images(Entangled(), files, batch_size=3, cache=Cache(tmp_path / "other")), encoded)
-    assert shown.steps["encoding images"] == len(files)
+    assert progress.steps["encoding images"] == len(files)
 
 
 def damage(file: Path, *, header: bool) -> None:

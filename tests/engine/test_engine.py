@@ -48,15 +48,15 @@ def add(shared: int, task: int) -> int:
 
 
 def test_the_local_engine_works_when_it_is_asked() -> None:
-    seen, done = list[int](), list[int]()
+    tasks_started, done = list[int](), list[int]()
 
     def note(shared: int, task: int) -> int:
-        seen.append(task)
+        tasks_started.append(task)
         return shared * task
 
     results = LocalEngine().run(note, 10, iter(range(5)), done=done.append)
     assert [next(results), next(results)] == [0, 10]
-    assert seen == [0, 1], "nothing is computed ahead"
+    assert tasks_started == [0, 1], "nothing is computed ahead"
     assert list(results) == [20, 30, 40]
     assert done == list(range(5))
 
@@ -207,9 +207,9 @@ def test_a_node_without_crosslens() -> None:
     missing = Error()
     missing.cause = ModuleNotFoundError(name="crosslens.engine.engine")  # type: ignore[assignment]
     assert "no crosslens" in str(_task_error(missing))
-    other = Error()
-    other.cause = ZeroDivisionError()  # type: ignore[assignment]
-    assert isinstance(_task_error(other), ZeroDivisionError)
+    error = Error()
+    error.cause = ZeroDivisionError()  # type: ignore[assignment]
+    assert isinstance(_task_error(error), ZeroDivisionError)
 
 
 # The side of the worker

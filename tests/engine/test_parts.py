@@ -41,8 +41,8 @@ def slow_ranking(scores: Array, relevance: Relevance, depth: int) -> dict[str, A
     order = np.array([sorted(range(scores.shape[1]), key=lambda item: (-row[item], item))[:depth] for row in scores])
     counts = []
     for row, item in zip(relevance.rows, relevance.items, strict=True):
-        own, equal = scores[row], scores[row] == scores[row, item]
-        counts.append((int((own > own[item]).sum()), int(equal.sum()) - 1, int(equal[:item].sum())))
+        row_scores, equal = scores[row], scores[row] == scores[row, item]
+        counts.append((int((row_scores > row_scores[item]).sum()), int(equal.sum()) - 1, int(equal[:item].sum())))
     above, tied, before = np.array(counts).T
     return {"top_items": order, "above": above, "tied": tied, "tied_before": before}
 
@@ -86,16 +86,16 @@ def test_some_queries_in_parts(case: tuple[Array, Relevance], depth: int, slots:
     """Queries of one direction, as a sample of them is ranked."""
     scores, relevance = case
     judged = relevance if as_rows else relevance.flip()
-    engine, shown = StandInEngine(slots), Recorded()
+    engine, progress = StandInEngine(slots), Recorded()
     with cl.use_engine(engine):
-        ranked = rank_queries(ScoreMatrix(scores), judged, "i2t", as_rows=as_rows, depth=depth, progress=shown)
+        ranked = rank_queries(ScoreMatrix(scores), judged, "i2t", as_rows=as_rows, depth=depth, progress=progress)
     local = rank_queries(ScoreMatrix(scores), judged, "i2t", as_rows=as_rows, depth=depth)
     assert ranked.fingerprint == local.fingerprint
     for name, values in slow_ranking(scores if as_rows else scores.T, judged, depth).items():
         np.testing.assert_array_equal(getattr(ranked, name), values)
         assert getattr(ranked, name).dtype == getattr(local, name).dtype
     assert engine.attempts["rank_part"]
-    assert shown.steps["ranking i2t"] == len(judged.query_ids)
+    assert progress.steps["ranking i2t"] == len(judged.query_ids)
 
 
 @given(st.integers(0, 10_000), st.integers(1, 30), st.integers(1, 4), st.integers(1, 12), st.integers(1, 12))
@@ -170,11 +170,11 @@ def test_results_of_a_part_are_small() -> None:
 
 
 def test_the_bar_moves_to_its_end() -> None:
-    shown = Recorded()
+    progress = Recorded()
     with cl.use_engine(StandInEngine()):
-        rank_both(ScoreMatrix(np.eye(20, 90)), diagonal(20, 90), progress=shown)
-    assert shown.stages == [("ranking", 90)]
-    assert shown.steps["ranking"] == 90
+        rank_both(ScoreMatrix(np.eye(20, 90)), diagonal(20, 90), progress=progress)
+    assert progress.stages == [("ranking", 90)]
+    assert progress.steps["ranking"] == 90
 
 
 def diagonal(rows: int, columns: int) -> Relevance:
@@ -216,13 +216,13 @@ def test_neighbours_in_parts(count: int, slots: int, seed: int, several: bool) -
     random = np.random.default_rng(seed)
     queries = random.integers(-2, 3, (count, 4)).astype(np.float32)
     items = random.integers(-2, 3, (count, 2, 4)).astype(np.float32) if several else queries
-    k, shown = int(random.integers(1, count)), Recorded()
+    k, progress = int(random.integers(1, count)), Recorded()
     with cl.use_engine(StandInEngine(slots)):
-        near = nearest_items(queries, items, k, without=np.arange(count), progress=shown)
+        near = nearest_items(queries, items, k, without=np.arange(count), progress=progress)
     expected = nearest_items(queries, items, k, without=np.arange(count))
     np.testing.assert_array_equal(near.items, expected.items)
     np.testing.assert_array_equal(near.cosines, expected.cosines)
-    assert shown.steps["nearest items"] == shown.stages[0][1]
+    assert progress.steps["nearest items"] == progress.stages[0][1]
 
 
 # Similarities
@@ -237,12 +237,12 @@ DATASET = cl.Dataset.of(
 def test_similarities_in_blocks(phi: str, monkeypatch: pytest.MonkeyPatch) -> None:
     expected = relevance_matrix(DATASET, phi, cache=False)
     monkeypatch.setattr(matrix, "_BLOCK_BYTES", 4 * 50 * 2)
-    engine, shown = StandInEngine(), Recorded()
+    engine, progress = StandInEngine(), Recorded()
     with cl.use_engine(engine):
-        computed = relevance_matrix(DATASET, phi, cache=False, progress=shown)
+        computed = relevance_matrix(DATASET, phi, cache=False, progress=progress)
     np.testing.assert_array_equal(computed, expected)
     assert engine.results == 13
-    assert shown.steps["similarity"] == 25
+    assert progress.steps["similarity"] == 25
 
 
 def test_a_small_similarity_uses_all_cores() -> None:

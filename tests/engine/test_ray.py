@@ -60,7 +60,7 @@ def started_cluster(nodes: int, gpus: int = 0) -> Iterator[Any]:
 def workers_of(node: Any) -> list[int]:
     """The processes of a node that run a task now."""
     raylet = node.all_processes["raylet"][0].process.pid
-    found = []
+    workers = []
     for folder in Path("/proc").iterdir():
         try:
             title = (folder / "cmdline").read_bytes() if folder.name.isdecimal() else b""
@@ -68,8 +68,8 @@ def workers_of(node: Any) -> list[int]:
         except OSError:
             continue
         if title.startswith(b"ray::crosslens") and parent == raylet:
-            found.append(int(folder.name))
-    return found
+            workers.append(int(folder.name))
+    return workers
 
 
 class Faults(threading.Thread):
@@ -256,15 +256,15 @@ def wait_until(condition: Callable[[], bool], seconds: float = 200) -> None:
 
 
 def children_of(pid: int) -> list[int]:
-    found = []
+    children = []
     for folder in Path("/proc").iterdir():
         if folder.name.isdecimal():
             try:
                 if int((folder / "stat").read_text().rpartition(")")[2].split()[1]) == pid:
-                    found.append(int(folder.name))
+                    children.append(int(folder.name))
             except OSError:
                 continue
-    return found + [below for child in found for below in children_of(child)]
+    return children + [below for child in children for below in children_of(child)]
 
 
 SIMILARITY = ("similarity", "--dataset", "../captions.jsonl", "--phi", "cider", "-o", "phi.npy", "--json")
@@ -289,9 +289,11 @@ def test_an_interrupted_command_ends_and_resumes(data: Path, how: int) -> None:
     below = children_of(process.pid)
     assert process.poll() is None, process.communicate()[1]
     process.send_signal(how)
-    _, said = process.communicate(timeout=60)
-    assert process.returncode == (-how if how == signal.SIGKILL else 130), said
-    lines = [line for line in said.splitlines() if not line.startswith("similarity: ")]  # the progress of a slow start
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == (-how if how == signal.SIGKILL else 130), errors
+    lines = [
+        line for line in errors.splitlines() if not line.startswith("similarity: ")
+    ]  # the progress of a slow start
     assert lines == ([] if how == signal.SIGKILL else ["interrupted"])
     wait_until(lambda: not any(Path(f"/proc/{pid}/exe").exists() for pid in below), 180)
     done = rows_done(data / "ray")
@@ -316,14 +318,14 @@ def test_a_killed_evaluation_resumes(data: Path) -> None:
     wait_until(lambda: ranked(data / "ray") > 0 or process.poll() is not None)
     below = children_of(process.pid)
     process.kill()
-    _, said = process.communicate(timeout=60)
-    assert process.returncode == -signal.SIGKILL, said
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == -signal.SIGKILL, errors
     wait_until(lambda: not any(Path(f"/proc/{pid}/exe").exists() for pid in below), 180)
     done = ranked(data / "ray")
     assert 0 < done < 1
     again = started(data / "ray", *words, "--engine", "ray", patch=f"{RANKING}\n{NOTED}")
-    printed, said = again.communicate(timeout=300)
-    assert again.returncode == 0, said
+    printed, errors = again.communicate(timeout=300)
+    assert again.returncode == 0, errors
     assert float((data / "ray" / "resumed").read_text()) >= done
     (data / "ray" / "resumed").unlink()
     local = started(data / "local", *words)

@@ -47,8 +47,8 @@ def vectors(images: int, captions: int) -> tuple[InnerProduct, Relevance]:
     right = np.repeat(left, captions // images, 0) + random.standard_normal((captions, 64), dtype=np.float32)
     right[1::7] = right[0:-1:7][: len(right[1::7])]
     names = tuple(f"i{row}" for row in range(images)), tuple(f"c{row}" for row in range(captions))
-    own, another = np.arange(captions) * images // captions, random.integers(0, images, captions)
-    pairs = np.unique(np.concatenate([own, another]) * captions + np.tile(np.arange(captions), 2))
+    image_of_caption, another = np.arange(captions) * images // captions, random.integers(0, images, captions)
+    pairs = np.unique(np.concatenate([image_of_caption, another]) * captions + np.tile(np.arange(captions), 2))
     judged = Relevance.from_indices(*names, pairs // captions, pairs % captions)
     return InnerProduct(unit_rows(left), unit_rows(right), unit=True), judged
 
@@ -189,12 +189,12 @@ def test_a_killed_command_resumes(data: Path, backend: str, queries: int | None)
         wait_until(lambda: (data / "saved").exists() or process.poll() is not None)
         below = children_of(process.pid)
         process.kill()
-        _, said = process.communicate(timeout=60)
-        assert process.returncode == -signal.SIGKILL, said
+        _, errors = process.communicate(timeout=60)
+        assert process.returncode == -signal.SIGKILL, errors
         wait_until(lambda: not any(Path(f"/proc/{pid}/exe").exists() for pid in below), 180)
         again = started(data / "ray", *words, *engine, patch=patch + NOTED)
-        printed, said = again.communicate(timeout=300)
-        assert again.returncode == 0, said
+        printed, errors = again.communicate(timeout=300)
+        assert again.returncode == 0, errors
     resumed = (data / "ray" / "resumed").read_text().split()
     assert int(resumed[0]) > 0
     (data / "ray" / "resumed").unlink()

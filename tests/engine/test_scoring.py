@@ -36,8 +36,8 @@ class Entangled:
     name, revision = "entangled", "1"
 
     def score_pairs(self, images: Sequence[Any], texts: Sequence[str]) -> Array:
-        own = [len(str(image)) + len(text) for image, text in zip(images, texts, strict=True)]
-        return np.asarray(own) + 1e-3 * np.mean(own) + 1e-4 * np.arange(len(own))
+        lengths = [len(str(image)) + len(text) for image, text in zip(images, texts, strict=True)]
+        return np.asarray(lengths) + 1e-3 * np.mean(lengths) + 1e-4 * np.arange(len(lengths))
 
 
 class Short(Entangled):
@@ -54,11 +54,11 @@ def images(folder: Path) -> dict[str, str]:
 
 @pytest.mark.parametrize("size", [1, 3, None])
 def test_pairs(size: int | None, tmp_path: Path) -> None:
-    shown, engine, files = Recorded(), StandInEngine(), images(tmp_path)
+    progress, engine, files = Recorded(), StandInEngine(), images(tmp_path)
     with cl.use_engine(engine):
-        scored = score_pairs(PAIRS, Entangled(), images=files, texts=TEXTS, batch_size=size, progress=shown)
+        scored = score_pairs(PAIRS, Entangled(), images=files, texts=TEXTS, batch_size=size, progress=progress)
     np.testing.assert_array_equal(scored, score_pairs(PAIRS, Entangled(), images=files, texts=TEXTS, batch_size=size))
-    assert shown.steps["scoring pairs"] == len(PAIRS)
+    assert progress.steps["scoring pairs"] == len(PAIRS)
     assert engine.attempts["score_batches"]
 
 
@@ -108,12 +108,12 @@ def read_images(features: Sequence[Any]) -> ReadImages:
 @pytest.mark.parametrize("count", [1, 3, 10])
 def test_matrices(count: int) -> None:
     features = [(np.random.default_rng(row).random(5, np.float32),) for row in range(count)]
-    shown, engine, texts = Recorded(), StandInEngine(), list(TEXTS.values())
+    progress, engine, texts = Recorded(), StandInEngine(), list(TEXTS.values())
     with cl.use_engine(engine):
-        scores = score_texts(Blocks(), read_images(features), texts, shown)
+        scores = score_texts(Blocks(), read_images(features), texts, progress)
     np.testing.assert_array_equal(scores, score_texts(Blocks(), read_images(features), texts))
     assert engine.results == 3 * -(-count // 3)
-    assert shown.steps["scoring pairs"] == shown.stages[0][1]
+    assert progress.steps["scoring pairs"] == progress.stages[0][1]
 
 
 def test_a_model_that_cannot_be_divided_scores_here() -> None:

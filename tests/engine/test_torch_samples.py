@@ -27,8 +27,8 @@ ENGINES = {"numpy": None, "torch": None, "numpy in tasks": StandInEngine, "torch
 
 def _sample(kind: str, stops_after: int | None = None, slots: int = 4) -> tuple[Any, str]:
     engine = ENGINES[kind]
-    chosen = LocalEngine() if engine is None else engine(slots, 0.0, stops_after)
-    return chosen, kind.partition(" ")[0]
+    engine_used = LocalEngine() if engine is None else engine(slots, 0.0, stops_after)
+    return engine_used, kind.partition(" ")[0]
 
 
 @pytest.mark.parametrize(
@@ -97,10 +97,10 @@ def test_an_interrupted_sample_resumes_on_devices(tmp_path, checkpoints, monkeyp
     )
     with pytest.raises(KeyboardInterrupt):
         rank(progress=Interrupting(1050))
-    shown = Recorded()
-    ranked = rank(progress=shown)
+    progress = Recorded()
+    ranked = rank(progress=progress)
     assert ranked.fingerprint == rank_both(scorer, judged)[name].fingerprint
-    assert shown.steps["ranking"] == 2100
+    assert progress.steps["ranking"] == 2100
     monkeypatch.setattr(
         "crosslens.rank.gpu.block_ranking.rank_pair", lambda *_: pytest.fail("blocks were ranked again")
     )
@@ -127,8 +127,8 @@ def contents(folder: Path) -> dict[str, bytes]:
 def test_run_folders_are_the_same_byte_by_byte(tmp_path, queries):
     dataset, vectors = world()
     runs, engine = {}, StandInEngine()
-    for name, chosen in (("local", LocalEngine()), ("tasks", engine)):
-        with cl.use_engine(chosen):
+    for name, engine_used in (("local", LocalEngine()), ("tasks", engine)):
+        with cl.use_engine(engine_used):
             runs[name] = cl.evaluate(
                 dataset, **vectors, queries=queries, backend="torch", output=tmp_path / name / "run"
             )

@@ -135,11 +135,11 @@ def test_other_scores_are_ranked_in_tasks_on_cores(monkeypatch):
 
 
 def test_the_bar_moves_to_its_end():
-    shown, scorer = Recorded(), scorer_of(*many(n=65, m=205))
+    progress, scorer = Recorded(), scorer_of(*many(n=65, m=205))
     relevance = random_relevance(np.random.default_rng(0), *scorer.shape, 0.02)
-    ranked_in_tasks(scorer, relevance, StandInEngine(slots=2), progress=shown)
-    assert shown.stages == [("ranking", 8)]
-    assert shown.steps["ranking"] == 8
+    ranked_in_tasks(scorer, relevance, StandInEngine(slots=2), progress=progress)
+    assert progress.stages == [("ranking", 8)]
+    assert progress.steps["ranking"] == 8
 
 
 @pytest.mark.parametrize("stored", rest_slow([True, False]))
@@ -183,11 +183,11 @@ def test_an_interrupted_ranking_resumes(tmp_path, checkpoints):
     broken = StandInEngine(slots=5, stops_after=whole.attempts["score_pairs"] + 11)
     with pytest.raises(KeyboardInterrupt):
         ranked_in_tasks(scorer, relevance, broken, checkpoint=tmp_path / "c")
-    resumed, shown = StandInEngine(slots=2, dies=0.0), Recorded()  # another cluster goes on with the same blocks
-    ranked = ranked_in_tasks(scorer, relevance, resumed, checkpoint=tmp_path / "c", progress=shown)
+    resumed, progress = StandInEngine(slots=2, dies=0.0), Recorded()  # another cluster goes on with the same blocks
+    ranked = ranked_in_tasks(scorer, relevance, resumed, checkpoint=tmp_path / "c", progress=progress)
     assert_equal(rank_both(scorer, relevance), ranked)
     assert resumed.attempts["rank_product_part"] == 9, "what was done is not done again"
-    assert shown.steps["ranking"] == 20
+    assert progress.steps["ranking"] == 20
 
 
 @pytest.mark.parametrize("first", rest_slow(["here", "tasks"]))
@@ -212,10 +212,10 @@ def test_tasks_go_on_with_what_this_machine_began_and_the_other_way_round(tmp_pa
     monkeypatch.setattr(merged.Merged, "add", noted)
     with pytest.raises(KeyboardInterrupt), cl.use_engine(engines[first]):
         rank()
-    most, shown = 10**9, Recorded()
+    most, progress = 10**9, Recorded()
     with cl.use_engine(engines[second]):
-        assert_equal(expected, rank(progress=shown))
-    assert len(pairs) == len(set(pairs)) == shown.stages[-1][1] // (100 if second == "here" else 1)
+        assert_equal(expected, rank(progress=progress))
+    assert len(pairs) == len(set(pairs)) == progress.stages[-1][1] // (100 if second == "here" else 1)
 
 
 # Where tasks run
@@ -231,8 +231,8 @@ class Cluster(StandInEngine):
     def slots(self, *, gpu: bool = False) -> int:
         return self._gpus if gpu else 16
 
-    def exceeds(self, own: int, *, gpu: bool = False) -> bool:
-        return self._others or (self._gpus > own if gpu else own < 16)
+    def exceeds(self, in_process: int, *, gpu: bool = False) -> bool:
+        return self._others or (self._gpus > in_process if gpu else in_process < 16)
 
 
 HUGE, SMALL = 10**17, 10**13

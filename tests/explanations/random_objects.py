@@ -40,6 +40,6 @@ def random_objects(rng: np.random.Generator, nouns: list[str], most: int) -> lis
         objects += alike
     kept: list[Object] = []
     for item in objects:  # the reference tries all matchings
-        if sum(other.get("synset") == item.get("synset") for other in kept) < 5:
+        if sum(kept_item.get("synset") == item.get("synset") for kept_item in kept) < 5:
             kept.append(item)
     return kept

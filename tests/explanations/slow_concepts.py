@@ -37,9 +37,9 @@ def steps_up(synset: int) -> dict[int, int]:
     return distances
 
 
-def path_similarity(synset: str, other: str) -> float:
+def path_similarity(synset: str, second_synset: str) -> float:
     """1 / (1 + steps over the common hypernym that makes the way shortest), between nouns."""
-    left, right = steps_up(load_wordnet().synset(synset)), steps_up(load_wordnet().synset(other))
+    left, right = steps_up(load_wordnet().synset(synset)), steps_up(load_wordnet().synset(second_synset))
     return 1 / (1 + min(left[above] + right[above] for above in left.keys() & right.keys()))
 
 
@@ -47,14 +47,14 @@ def matched_concepts(missing: set[str], extra: set[str], similarity: Similarity)
     graph = nx.Graph()
     graph.add_nodes_from(("g", concept) for concept in missing)
     for concept in missing:
-        for other in extra:
-            graph.add_edge(("g", concept), ("r", other), weight=similarity(concept, other))
+        for extra_concept in extra:
+            graph.add_edge(("g", concept), ("r", extra_concept), weight=similarity(concept, extra_concept))
     pairs = [sorted(pair) for pair in nx.max_weight_matching(graph)]
-    return [(left[1], other[1], graph.edges[left, other]["weight"]) for left, other in pairs]
+    return [(left[1], reference[1], graph.edges[left, reference]["weight"]) for left, reference in pairs]
 
 
-def difference(area: float, other: float, base: str) -> float:
-    return abs(area - other) / (area if base == "ground_truth" else min(area, other))
+def difference(area: float, second_area: float, base: str) -> float:
+    return abs(area - second_area) / (area if base == "ground_truth" else min(area, second_area))
 
 
 def matched_areas(left: list[float], right: list[float], base: str) -> list[float]:
@@ -62,8 +62,8 @@ def matched_areas(left: list[float], right: list[float], base: str) -> list[floa
     graph = nx.Graph()
     tops = [("g", number) for number in range(len(left))]
     for number, area in enumerate(left):
-        for column, other in enumerate(right):
-            graph.add_edge(("g", number), ("r", column), weight=difference(area, other, base))
+        for column, extra_area in enumerate(right):
+            graph.add_edge(("g", number), ("r", column), weight=difference(area, extra_area, base))
     matching = nx.bipartite.minimum_weight_full_matching(graph, top_nodes=tops)
     return [graph.edges[top, matching[top]]["weight"] for top in tops if top in matching]
 
@@ -80,18 +80,25 @@ def all_matchings(left: Sequence[Any], right: Sequence[Any]) -> Iterator[list[tu
 
 def meanings(item: Object) -> dict[str, set[str]]:
     words = item.get("attributes") or ()
-    return {family: {known[word] for word in words if word in known} for family, known in WORDS.items()}
+    return {
+        family: {words_of_family[word] for word in words if word in words_of_family}
+        for family, words_of_family in WORDS.items()
+    }
 
 
-def compared(item: Object, other: Object) -> list[float]:
+def compared(item: Object, second_object: Object) -> list[float]:
     """The agreement of each family that both objects have a value of."""
-    sets = [(meanings(item)[family], meanings(other)[family]) for family in WORDS]
+    sets = [(meanings(item)[family], meanings(second_object)[family]) for family in WORDS]
     return [len(a & b) / len(a | b) for a, b in sets if a and b]
 
 
 def best_attributes(left: list[Object], right: list[Object]) -> tuple[int, float]:
     """Most comparisons, then most agreement, over all matchings."""
-    values = {(i, j): compared(item, other) for i, item in enumerate(left) for j, other in enumerate(right)}
+    values = {
+        (i, j): compared(item, retrieved_object)
+        for i, item in enumerate(left)
+        for j, retrieved_object in enumerate(right)
+    }
     ways = [
         [value for pair in pairs for value in values[pair]]
         for pairs in all_matchings(range(len(left)), range(len(right)))
@@ -99,9 +106,9 @@ def best_attributes(left: list[Object], right: list[Object]) -> tuple[int, float
     return max((len(way), math.fsum(way)) for way in ways)
 
 
-def standing(box: Sequence[float], other: Sequence[float]) -> str:
+def standing(box: Sequence[float], second_box: Sequence[float]) -> str:
     """How a box stands to another."""
-    (x, y, w, h), (u, v, k, m) = box, other
+    (x, y, w, h), (u, v, k, m) = box, second_box
     width = max(0.0, min(x + w, u + k) - max(x, u))
     height = max(0.0, min(y + h, v + m) - max(y, v))
     if w * h < k * m and width * height >= 0.9 * w * h:
@@ -125,7 +132,7 @@ def spatial(ground_truth: list[Object], retrieved: list[Object], common: set[str
             boxes = {
                 c: [item["box"] for item in objects if item.get("synset") == c and item.get("box")] for c in (a, b)
             }
-            sides.append(Counter(standing(box, other) for box in boxes[a] for other in boxes[b]))
+            sides.append(Counter(standing(box, second_box) for box in boxes[a] for second_box in boxes[b]))
         if all(sides):
             shares = [{name: count / side.total() for name, count in side.items()} for side in sides]
             agreements.append(math.fsum(min(shares[0][name], shares[1].get(name, 0)) for name in shares[0]))

@@ -53,12 +53,12 @@ def by_hand(table: pl.DataFrame, longest: int, minimum: int) -> dict[tuple[tuple
 def test_as_counted_by_hand(table: pl.DataFrame, longest: int, minimum: int) -> None:
     expected = by_hand(table, longest, minimum)
     rules = association_rules(table, longest=longest, minimum=minimum)
-    shown = {key: rule for key, rule in expected.items() if rule["count"]}
-    assert {(tuple(rule["if"]), rule["then"]) for rule in rules.to_dicts()} == set(shown)
+    occurring_rules = {key: rule for key, rule in expected.items() if rule["count"]}
+    assert {(tuple(rule["if"]), rule["then"]) for rule in rules.to_dicts()} == set(occurring_rules)
     adjusted = dict(zip(expected, holm([rule["p_value"] for rule in expected.values()]), strict=True))
     for rule in rules.to_dicts():
         key = tuple(rule["if"]), rule["then"]
-        assert {name: rule[name] for name in shown[key]} == pytest.approx(shown[key])
+        assert {name: rule[name] for name in occurring_rules[key]} == pytest.approx(occurring_rules[key])
         assert rule["p_adjusted"] == pytest.approx(adjusted[key])
 
 

@@ -30,16 +30,16 @@ judgements = st.lists(
 
 @given(st.lists(judgements, min_size=1, max_size=8))
 def test_the_table_follows_from_the_judgements(some: list[list[MentionJudgement]]) -> None:
-    for row, own in zip(cause_table(some).to_dicts(), some, strict=True):
+    for row, judgements in zip(cause_table(some).to_dicts(), some, strict=True):
         for cause in CAUSES:
-            holds = [item.holds for item in own if item.cause == cause]
+            holds = [item.holds for item in judgements if item.cause == cause]
             expected = True if False in holds else None if None in holds else False
             assert row[cause_column(cause)] is expected
             assert row[f"asks_{cause}"] == len(holds)
-        wrong = [cause for cause in CAUSES if any(item.cause == cause and item.holds is False for item in own)]
+        wrong = [cause for cause in CAUSES if any(item.cause == cause and item.holds is False for item in judgements)]
         assert row[cause_column(UNEXPLAINED)] == (not wrong)
         assert row[MAIN] == (wrong[0] if wrong else UNEXPLAINED)
-        assert row["unjudged"] == sum(item.holds is None for item in own)
+        assert row["unjudged"] == sum(item.holds is None for item in judgements)
 
 
 @given(st.lists(judgements, min_size=1, max_size=12))
@@ -73,24 +73,24 @@ def dataset() -> Dataset:
         ("one", "dog", 0, ["white"]),
         ("sleepy", "dog", 0, []), ("sleepy", "dog", 50, []),
     ]  # fmt: skip
-    made = Dataset.of(captions)
+    without_sizes = Dataset.of(captions)
     objects = pl.DataFrame({
         "image": [row[0] for row in rows], "object": [f"o{n}" for n in range(len(rows))],
         "name": [row[1] for row in rows], "x": [float(row[2]) for row in rows], "y": [0.0] * len(rows),
         "w": [40.0] * len(rows), "h": [40.0] * len(rows), "attributes": [row[3] for row in rows],
     })  # fmt: skip
-    images = made.images.with_columns(width=pl.lit(100), height=pl.lit(100))
-    return Dataset("pets", images, made.captions, objects)
+    images = without_sizes.images.with_columns(width=pl.lit(100), height=pl.lit(100))
+    return Dataset("pets", images, without_sizes.captions, objects)
 
 
 @pytest.fixture(scope="module")
-def known() -> Evidence:
+def evidence() -> Evidence:
     data = dataset()
     return Evidence.of(data, image_objects(data), data.image_ids)
 
 
-def wrong(known: Evidence, text: str, image: str) -> set[str]:
-    judged = judge_mentions(mentioned_concepts([text])[0], "right", image, known)
+def wrong(evidence: Evidence, text: str, image: str) -> set[str]:
+    judged = judge_mentions(mentioned_concepts([text])[0], "right", image, evidence)
     return {judgement.cause for _, judgement in judged if judgement.holds is False}
 
 
@@ -98,19 +98,19 @@ def wrong(known: Evidence, text: str, image: str) -> set[str]:
     ("image", "expected"),
     [("same", set()), ("cat", {"object"}), ("one", {"count", "colour"}), ("sleepy", {"action"})],
 )
-def test_each_picture_is_wrong_in_its_own_way(known: Evidence, image: str, expected: set[str]) -> None:
-    assert wrong(known, "Two brown dogs run.", image) == expected
+def test_each_picture_is_wrong_in_its_own_way(evidence: Evidence, image: str, expected: set[str]) -> None:
+    assert wrong(evidence, "Two brown dogs run.", image) == expected
 
 
-def test_what_the_right_image_does_not_bear_out_says_nothing(known: Evidence) -> None:
+def test_what_the_right_image_does_not_bear_out_says_nothing(evidence: Evidence) -> None:
     # There is no horse anywhere, and no caption of the right image but the query speaks of grass.
-    assert wrong(known, "A horse stands there.", "cat") == set()
-    assert "detail" not in wrong(known, "two brown dogs run on the grass", "one")
-    assert "detail" in wrong(known, "dogs are seen running in a meadow", "one")
+    assert wrong(evidence, "A horse stands there.", "cat") == set()
+    assert "detail" not in wrong(evidence, "two brown dogs run on the grass", "one")
+    assert "detail" in wrong(evidence, "dogs are seen running in a meadow", "one")
 
 
-def test_words_for_nothing_are_not_judged(known: Evidence) -> None:
-    judged = judge_mentions(mentioned_concepts(["A picture of a group of dogs."])[0], "right", "cat", known)
+def test_words_for_nothing_are_not_judged(evidence: Evidence) -> None:
+    judged = judge_mentions(mentioned_concepts(["A picture of a group of dogs."])[0], "right", "cat", evidence)
     assert {judgement.cause for _, judgement in judged} == {"object"}
 
 

@@ -46,8 +46,8 @@ def test_agrees_with_plain_loops(direction: str, seed: int) -> None:
     expected: dict[str, list[tuple[int, str, float]]] = {}
     for row, query in enumerate(ids):
         for scores in matrices:
-            own = scores[:, row] if direction == "t2i" else scores[row]
-            order = sorted(range(len(items)), key=lambda item: (-own[item], item))
+            query_scores = scores[:, row] if direction == "t2i" else scores[row]
+            order = sorted(range(len(items)), key=lambda item: (-query_scores[item], item))
             right = {row // 2} if direction == "t2i" else {2 * row, 2 * row + 1}
             rank = 1 + min(order.index(item) for item in right)
             value = phi[order[0], row] if direction == "t2i" else phi[row, order[0]]
@@ -104,9 +104,9 @@ def test_as_many_queries_as_asked_for() -> None:
 
 
 def test_runs_of_other_queries_are_refused() -> None:
-    other = cl.Dataset.of({f"{name}-2": texts for name, texts in SCENES.items()}, name="other")
+    other_ids = cl.Dataset.of({f"{name}-2": texts for name, texts in SCENES.items()}, name="other")
     with pytest.raises(InputError):
-        compare_queries(run_of(np.eye(4, 8), "a"), run_of(np.eye(4, 8), "b", other), DATASET)
+        compare_queries(run_of(np.eye(4, 8), "a"), run_of(np.eye(4, 8), "b", other_ids), DATASET)
 
 
 def test_without_a_parser_causes_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -64,10 +64,10 @@ def queries(draw: st.DrawFn) -> QueryMentions:
                 value = draw(st.sampled_from(values))
                 mentions.append(Mention(family, value, at + 30, at + 35, name, synset, value))
         if position and draw(st.booleans()):
-            other = mentions[0].noun
+            noun = mentions[0].noun
             relation = draw(st.sampled_from(sorted(PREPOSITIONS.values())))
             mentions.append(
-                Mention("relation", relation, at + 40, at + 50, name, synset, relation, other, SYNSETS[other])
+                Mention("relation", relation, at + 40, at + 50, name, synset, relation, noun, SYNSETS[noun])
             )
     return QueryMentions("a query", tuple(mentions))
 
@@ -84,10 +84,10 @@ def cases(draw: st.DrawFn) -> Case:
     rank = draw(st.none() | st.integers(1, 200))
     margin = draw(st.none() | st.floats(0, 5))
     at_least = draw(st.floats(0, 5)) if margin is None and rank != 1 and draw(st.booleans()) else None
-    own, others = (check_mentions(query, picture, vocabulary) for picture in pictures)
-    checked, home = (own, others) if direction == "i2t" else (others, own)
-    known: dict[str, Any] = {**image_facts(*pictures), **mention_facts(query, checked, home)}
-    facts = QueryFacts(direction, source, rank == 1, rank, 200, margin, at_least, **known)
+    of_query, others = (check_mentions(query, picture, vocabulary) for picture in pictures)
+    checked, home = (of_query, others) if direction == "i2t" else (others, of_query)
+    values: dict[str, Any] = {**image_facts(*pictures), **mention_facts(query, checked, home)}
+    facts = QueryFacts(direction, source, rank == 1, rank, 200, margin, at_least, **values)
     return query, pictures[0], pictures[1], facts, names
 
 
@@ -100,7 +100,7 @@ def above(synset: str) -> frozenset[str]:
     while left:
         name = left.pop()
         synsets.add(name)
-        left += [net.name(int(other)) for other in net.hypernyms(name)]
+        left += [net.name(int(hypernym)) for hypernym in net.hypernyms(name)]
     return frozenset(synsets)
 
 
@@ -113,10 +113,10 @@ def lacks(picture: AnnotatedImage, name: str) -> bool:
     return not those(picture, name) and not maybe
 
 
-def on_side(item: ImageObject, other: ImageObject, side: str) -> bool:
+def on_side(item: ImageObject, second: ImageObject, side: str) -> bool:
     assert item.box is not None
-    assert other.box is not None
-    (x, y), (far_x, far_y) = ((box[0] + box[2] / 2, box[1] + box[3] / 2) for box in (item.box, other.box))
+    assert second.box is not None
+    (x, y), (far_x, far_y) = ((box[0] + box[2] / 2, box[1] + box[3] / 2) for box in (item.box, second.box))
     return {"left": x < far_x, "right": x > far_x, "above": y < far_y, "below": y > far_y}[side]
 
 
@@ -134,22 +134,25 @@ def holds_of_picture(claim: Claim, picture: AnnotatedImage) -> bool:
         values = [set(item.attributes) & set(VALUES[claim.kind]) for item in objects]
         return all(values) and set().union(*values) == set(claim.value)
     assert claim.kind == "not placed"
-    side, other = claim.value
-    pairs = [(item, far) for item in objects for far in those(picture, other) if item is not far]
+    side, second_name = claim.value
+    pairs = [(item, far) for item in objects for far in those(picture, second_name) if item is not far]
     return bool(pairs) and not any(on_side(item, far, side) for item, far in pairs)
 
 
 def holds_of_words(claim: Claim, query: QueryMentions, checked: AnnotatedImage, names: set[str]) -> bool:
-    own = [word for word in query if word.noun == claim.name]
+    mentions = [word for word in query if word.noun == claim.name]
     if claim.kind == "name":
-        return any(word.kind == "object" for word in own)
+        return any(word.kind == "object" for word in mentions)
     if claim.kind == "count":
-        return any(word.kind == "count" and word.value == NUMBERS[claim.value] for word in own)
+        return any(word.kind == "count" and word.value == NUMBERS[claim.value] for word in mentions)
     if claim.kind in VALUES:
-        return any(word.kind == claim.kind and word.text == claim.value for word in own)
+        return any(word.kind == claim.kind and word.text == claim.value for word in mentions)
     if claim.kind == "place":
-        side, other = claim.value
-        return any(word.kind == "relation" and word.value == PREPOSITIONS[side] and word.other == other for word in own)
+        side, second_name = claim.value
+        return any(
+            word.kind == "relation" and word.value == PREPOSITIONS[side] and word.other == second_name
+            for word in mentions
+        )
     if claim.kind == "unchecked":
         return not any(those(checked, word.noun) for word in query.of("object")) and not faulty(query, checked, names)
     assert claim.kind == "no fault"
@@ -201,11 +204,11 @@ def denied_in(text: str) -> Iterable[str]:
 
 def check_text(sentence: Sentence, facts: QueryFacts) -> None:
     text, claims = sentence.text, sentence.claims
-    about = {claim.name for claim in claims} | {
+    claimed_names = {claim.name for claim in claims} | {
         claim.value[1] for claim in claims if claim.kind in ("place", "not placed")
     }
-    assert named_in(text) <= about
-    unsaid = [name for name in about if name and name not in named_in(text)]
+    assert named_in(text) <= claimed_names
+    unsaid = [name for name in claimed_names if name and name not in named_in(text)]
     assert not unsaid, "a claim that is not said"
     numbers = {NUMBERS[claim.value] for claim in claims if claim.kind == "count"}
     assert {word for word in re.findall(r"[a-z]+", text) if word in NUMBERS[2:]} <= numbers
@@ -231,8 +234,8 @@ def check_text(sentence: Sentence, facts: QueryFacts) -> None:
 
 @given(cases())
 def test_every_claim_is_true_and_every_word_is_claimed(case: Case) -> None:
-    query, right, other, facts, names = case
-    checked = right if facts.direction == "i2t" else other
+    query, right, wrong, facts, names = case
+    checked = right if facts.direction == "i2t" else wrong
     both = sentences(facts)
     assert len(both) == 2
     if facts.source == "annotations":
@@ -246,7 +249,7 @@ def test_every_claim_is_true_and_every_word_is_claimed(case: Case) -> None:
             elif claim.about == WORDS:
                 assert holds_of_words(claim, query, checked, names), claim
             else:
-                assert holds_of_picture(claim, right if claim.about == RIGHT else other), claim
+                assert holds_of_picture(claim, right if claim.about == RIGHT else wrong), claim
         check_text(sentence, facts)
         if facts.source == "captions":
             assert not re.search(r"\bhas\b|\bhave\b", sentence.text), "captions mention, they do not have"

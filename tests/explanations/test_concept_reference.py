@@ -31,7 +31,7 @@ def tallies(comparison: dict[str, Any]) -> dict[str, int]:
         "missing": missing,
         "extra": extra,
         "concept_pairs": len(comparison["concept_pairs"]),
-        "wrong_counts": sum(count != other for count, other in comparison["counts"].values()),
+        "wrong_counts": sum(count != count_there for count, count_there in comparison["counts"].values()),
         "box_pairs": len(comparison["box_pairs"]),
         "box_pairs_over": sum(pair[5] >= 1 for pair in comparison["box_pairs"]),
         "attribute_pairs": len(comparison["attributes"]),
@@ -74,11 +74,13 @@ def mentions(number: int) -> set[str]:
 
 def same(ours: Any, theirs: dict[str, float | None], where: object) -> None:
     for name in METRICS:
-        mine, other = ours[name], theirs[name]
+        mine, expected = ours[name], theirs[name]
         equal = (
-            mine is other if other is None or mine is None else math.isclose(mine, other, rel_tol=1e-9, abs_tol=1e-9)
+            mine is expected
+            if expected is None or mine is None
+            else math.isclose(mine, expected, rel_tol=1e-9, abs_tol=1e-9)
         )
-        assert equal, (name, mine, other, where)
+        assert equal, (name, mine, expected, where)
 
 
 @pytest.mark.parametrize(("options", "step"), [({}, 1), ({"base": "min", "threshold": 0.25}, 8)], ids=["usual", "min"])
@@ -128,8 +130,8 @@ def test_nltk_gives_the_same_similarities(
     reader, wn = open_reader(tmp_path_factory.mktemp("dict")), load_wordnet()
 
     @cache
-    def nltks(synset: str, other: str) -> float:
-        left, right = (reader.synset_from_pos_and_offset("n", wn.offset(name)) for name in (synset, other))
+    def nltks(synset: str, second_synset: str) -> float:
+        left, right = (reader.synset_from_pos_and_offset("n", wn.offset(name)) for name in (synset, second_synset))
         return float(left.path_similarity(right))
 
     for number in range(0, len(pictures), 80):
@@ -144,7 +146,7 @@ def tied_areas() -> list[tuple[tuple[int, int], tuple[int, int], float, int]]:
     for left in sides:
         for right in sides:
             ways = [
-                sorted(Fraction(abs(area - other), area) for area, other in zip(left, some, strict=True))
+                sorted(Fraction(abs(area - second_area), area) for area, second_area in zip(left, some, strict=True))
                 for some in (right, right[::-1])
             ]
             if sum(ways[0]) == sum(ways[1]) and ways[0] != ways[1]:

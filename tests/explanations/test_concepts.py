@@ -121,8 +121,8 @@ def test_undefined_is_none_and_the_result_is_json() -> None:
 
 def test_attributes_are_compared_by_family() -> None:
     dog = {"synset": "dog.n.01", "attributes": ["dark brown", "tiny", "happy"]}
-    other = {"synset": "dog.n.01", "attributes": ["brown", "white", "large"]}
-    metrics = concept_metrics([dog], [other])
+    second_dog = {"synset": "dog.n.01", "attributes": ["brown", "white", "large"]}
+    metrics = concept_metrics([dog], [second_dog])
     assert [(row["family"], row["values"], row["agreement"]) for row in metrics["attributes"]] == [
         ("colour", [["brown"], ["brown", "white"]], 0.5),
         ("size", [["small"], ["large"]], 0.0),

@@ -34,7 +34,7 @@ failed = st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5)), max_size=12)
 
 
 def rows_of(images: list[list[str]], some: list[tuple[int, int]]) -> tuple[list[int], list[int]]:
-    return [image % len(images) for image, _ in some], [other % len(images) for _, other in some]
+    return [image % len(images) for image, _ in some], [wrong_image % len(images) for _, wrong_image in some]
 
 
 @given(pictures, failed)
@@ -42,9 +42,9 @@ def test_pairs_are_those_of_each_failure(images: list[list[str]], some: list[tup
     objects = objects_from(images)
     right, wrong = rows_of(images, some)
     pairs = concept_pairs(objects, right, wrong)
-    for failure, (image, other) in enumerate(zip(right, wrong, strict=True)):
+    for failure, (image, wrong_image) in enumerate(zip(right, wrong, strict=True)):
         mine = [row[1:] for row in pairs.rows() if row[0] == failure]
-        assert mine == compare_images(objects, image, other)["concept_pairs"]
+        assert mine == compare_images(objects, image, wrong_image)["concept_pairs"]
 
 
 @given(pictures, failed, st.sampled_from([None, 0, 3, 6, 8, 30]))
@@ -54,10 +54,14 @@ def test_counts_are_failures_with_the_pair(
     pairs = concept_pairs(objects_from(images), *rows_of(images, some))
     queries = [f"q{n}" for n in range(len(some))]
     confusions = count_confusions(pairs, queries, depth=depth)
-    once = {(row, ancestor_at(concept, depth), ancestor_at(other, depth)) for row, concept, other, _ in pairs.rows()}
-    expected = Counter((concept, other) for _, concept, other in once)
+    once = {
+        (row, ancestor_at(concept, depth), ancestor_at(concept_there, depth))
+        for row, concept, concept_there, _ in pairs.rows()
+    }
+    expected = Counter((concept, concept_there) for _, concept, concept_there in once)
     assert {
-        (concept, other): count for concept, other, count in confusions.select("expected", "shown", "count").rows()
+        (concept, concept_there): count
+        for concept, concept_there, count in confusions.select("expected", "shown", "count").rows()
     } == expected
     if depth is None:
         assert confusions["count"].sum() == pairs.height
@@ -74,10 +78,12 @@ def test_query_informed_pairs_are_asked_for_and_shown_unasked(
 ) -> None:
     right, wrong = rows_of(images, some)
     asked = [data.draw(st.sets(st.sampled_from((*SYNSETS, "sky.n.01")))) for _ in some]
-    for failure, expected, shown, _ in concept_pairs(objects_from(images), right, wrong, mentioned=asked).rows():
+    for failure, expected, concept_there, _ in concept_pairs(
+        objects_from(images), right, wrong, mentioned=asked
+    ).rows():
         there, instead = set(images[right[failure]]), set(images[wrong[failure]])
         assert expected in asked[failure] & there - instead
-        assert shown in instead - there - asked[failure]
+        assert concept_there in instead - there - asked[failure]
 
 
 def test_lift_compares_with_chance() -> None:
@@ -97,8 +103,8 @@ def test_the_way_up_is_the_longest(synset: str) -> None:
     assert chain[0] == synset
     assert chain[-1] == "entity.n.01"
     assert len(chain) - 1 == load_wordnet().max_depth([synset])[0]
-    for one, above in itertools.pairwise(chain):
-        assert load_wordnet().synset(above) in load_wordnet().hypernyms(one)
+    for concept, above in itertools.pairwise(chain):
+        assert load_wordnet().synset(above) in load_wordnet().hypernyms(concept)
 
 
 def test_kinds() -> None:

@@ -68,8 +68,8 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, cl.Run]:
         patch.setenv("CROSSLENS_CACHE", str(folder / "cache"))
         Path("texts.json").write_text(json.dumps(TEXTS))
         Path("model.py").write_text(MODEL)
-        for name, chosen in {"all": range(4), "asking": range(1), "others": range(1, 4)}.items():
-            rows = [(image, number) for image in TEXTS for number in chosen]
+        for name, numbers in {"all": range(4), "asking": range(1), "others": range(1, 4)}.items():
+            rows = [(image, number) for image in TEXTS for number in numbers]
             lines = [{"image": image, "caption": f"{image}#{n}", "text": TEXTS[image][n]} for image, n in rows]
             Path(f"{name}.jsonl").write_text("\n".join(map(json.dumps, lines)))
         sides = {
@@ -88,7 +88,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, cl.Run]:
 
 
 @pytest.fixture(scope="module")
-def one(runs: dict[str, cl.Run]) -> Any:
+def one_set(runs: dict[str, cl.Run]) -> Any:
     """Why the queries of one text set fail."""
     return cl.explain(runs["one"], resamples=20)
 
@@ -99,15 +99,15 @@ def columns() -> list[str]:
 
 
 @pytest.mark.parametrize("name", ["same", "split"])
-def test_two_sets_of_the_same_texts_explain_as_one(runs: dict[str, cl.Run], one: Any, name: str) -> None:
-    two = cl.explain(runs[name], resamples=20)
-    assert one.failures.height == len(TEXTS)
-    assert two.failures.select(columns()).equals(one.failures.select(columns()))
+def test_two_sets_of_the_same_texts_explain_as_one(runs: dict[str, cl.Run], one_set: Any, name: str) -> None:
+    two_sets = cl.explain(runs[name], resamples=20)
+    assert one_set.failures.height == len(TEXTS)
+    assert two_sets.failures.select(columns()).equals(one_set.failures.select(columns()))
     for table in ("causes", "cause_numbers", "metrics", "totals", "confusions", "query_confusions"):
-        assert getattr(two, table).equals(getattr(one, table)), table
-    assert two.notes == one.notes
-    found = {row["cause"]: row["count"] for row in one.causes.to_dicts()}
-    assert all(found[cause] for cause in ("object", "colour", "size", "action")), "there are causes to compare"
+        assert getattr(two_sets, table).equals(getattr(one_set, table)), table
+    assert two_sets.notes == one_set.notes
+    counts = {row["cause"]: row["count"] for row in one_set.causes.to_dicts()}
+    assert all(counts[cause] for cause in ("object", "colour", "size", "action")), "there are causes to compare"
 
 
 @pytest.mark.parametrize("name", ["same", "split"])
@@ -151,8 +151,8 @@ def test_a_query_confirms_nothing_by_itself() -> None:
     assert failure["cause_detail"] is None
     assert explain_run(run, replace(texts.dataset, corpus=None), resamples=0).failures.height == 2
     confirming = replace(corpus, captions=corpus.captions.with_columns(pl.col("text").str.replace("wet brown", "wet")))
-    other = text_queries(confirming, 0, queries).dataset
-    assert explain_run(run, other, resamples=0).failures.filter(query="dog#0")["cause_detail"][0] is True
+    query_texts = text_queries(confirming, 0, queries).dataset
+    assert explain_run(run, query_texts, resamples=0).failures.filter(query="dog#0")["cause_detail"][0] is True
 
 
 def test_texts_that_all_ask_are_evidence_for_each_other() -> None:
@@ -161,9 +161,9 @@ def test_texts_that_all_ask_are_evidence_for_each_other() -> None:
     random = np.random.default_rng(5)
     scores = random.normal(size=(len(TEXTS), 4 * len(TEXTS))).astype(np.float32)
     run = cl.evaluate(dataset, scores=scores, metrics=["Hit@1"], directions=["t2i"], resamples=0)
-    one, two = (explain_run(run, known, resamples=0) for known in (dataset, texts.dataset))
-    assert two.failures.equals(one.failures)
-    labels = [assess_label_quality(known, run) for known in (dataset, texts.dataset)]
+    first, second = (explain_run(run, corpus, resamples=0) for corpus in (dataset, texts.dataset))
+    assert second.failures.equals(first.failures)
+    labels = [assess_label_quality(corpus, run) for corpus in (dataset, texts.dataset)]
     assert labels[1].table.equals(labels[0].table)
 
 
@@ -175,10 +175,10 @@ def corpus_matrix(captions: list[str]) -> np.ndarray:
 @pytest.mark.parametrize("name", ["same", "split"])
 def test_graded_metrics_are_those_of_one_set(runs: dict[str, cl.Run], name: str) -> None:
     for metric in GRADED:
-        one, two = (runs[own][f"t2t/{metric}"] for own in ("one", name))
+        first, second = (runs[name_of_run][f"t2t/{metric}"] for name_of_run in ("one", name))
         # Behind the first place the order is another: with the same texts on both sides, a query stands for its image.
-        assert (name == "same" and not metric.endswith("@1")) or np.array_equal(one.values, two.values), metric
-        assert 0 < two.mean < 1
+        assert (name == "same" and not metric.endswith("@1")) or np.array_equal(first.values, second.values), metric
+        assert 0 < second.mean < 1
     ranking = runs[name].rankings["t2t"]
     matrix = corpus_matrix([texts[0] for texts in TEXTS.values()])
     images = list(TEXTS)
@@ -221,10 +221,12 @@ def test_texts_that_all_ask_are_compared_as_captions_are() -> None:
     scores = np.random.default_rng(5).normal(size=(len(TEXTS), 4 * len(TEXTS))).astype(np.float32)
     for queries in (cl.Dataset.of(TEXTS), other_ids):
         asked = text_queries(dataset, "each", queries).dataset
-        one, two = (cl.evaluate(own, scores=scores, metrics=GRADED, resamples=0) for own in (dataset, asked))
-        assert len(list(one)) == 2 * len(GRADED)
-        assert all(np.array_equal(one[name].values, two[name].values, equal_nan=True) for name in one)
-        missing = [find_missing_positives(own, "cider", quantile=0.2) for own in (dataset, asked)]
+        first, second = (
+            cl.evaluate(texts_of_both, scores=scores, metrics=GRADED, resamples=0) for texts_of_both in (dataset, asked)
+        )
+        assert len(list(first)) == 2 * len(GRADED)
+        assert all(np.array_equal(first[name].values, second[name].values, equal_nan=True) for name in first)
+        missing = [find_missing_positives(texts_of_both, "cider", quantile=0.2) for texts_of_both in (dataset, asked)]
         assert missing[0].levels[0].pairs > 3
         assert missing[0].as_dict() == missing[1].as_dict()
         texts = ["image", "phi", "text", "caption_of", "image_caption"]
@@ -240,22 +242,22 @@ def test_an_identical_text_asks_whatever_its_id() -> None:
 
 
 def test_an_audit_finds_the_missing_positives_of_one_set(runs: dict[str, cl.Run]) -> None:
-    found = {}
+    payloads = {}
     for name, run in runs.items():
         assert run.home is not None
         audit = run.home.parent / f"audit-{name}"
         stored = json.loads((audit / "results" / "missing-positives.json").read_text())
         payload = stored["payload"]
         pairs = pl.read_csv(audit / "missing-positives" / payload["dataset"] / "missing.csv")
-        found[name] = {key: payload[key] for key in ("threshold", "pairs", "annotated", "levels")}
-        found[name] |= {"table": pairs.rows(), "command": stored["command"]}
-    commands = {name: own.pop("command") for name, own in found.items()}
-    assert found["same"] == found["one"]
+        payloads[name] = {key: payload[key] for key in ("threshold", "pairs", "annotated", "levels")}
+        payloads[name] |= {"table": pairs.rows(), "command": stored["command"]}
+    commands = {name: payload.pop("command") for name, payload in payloads.items()}
+    assert payloads["same"] == payloads["one"]
     matrix = corpus_matrix([texts[0] for texts in TEXTS.values()])
-    own = np.diag(matrix)
-    assert found["split"]["threshold"] == pytest.approx(float(np.median(own)))
+    own_scores = np.diag(matrix)
+    assert payloads["split"]["threshold"] == pytest.approx(float(np.median(own_scores)))
     outside = matrix[~np.eye(len(TEXTS), dtype=bool)]
-    assert found["split"]["pairs"] == int((outside >= np.float32(found["split"]["threshold"])).sum())
+    assert payloads["split"]["pairs"] == int((outside >= np.float32(payloads["split"]["threshold"])).sum())
     assert ("--queries" in commands["split"], "--queries" in commands["one"]) == (True, False)
 
 
@@ -296,10 +298,10 @@ def test_one_query_shows_the_texts_of_the_corpus(runs: dict[str, cl.Run]) -> Non
 def test_a_dataset_named_for_a_run_over_two_sets_is_its_corpus(runs: dict[str, cl.Run]) -> None:
     run = runs["split"]
     assert run.home is not None
-    named = dataset_of_run(run, run.home.parent / "others.jsonl")
-    assert named.texts == tuple(own[0] for own in TEXTS.values())
-    assert named.corpus is not None
-    assert named.corpus.height == 3 * len(TEXTS)
+    others = dataset_of_run(run, run.home.parent / "others.jsonl")
+    assert others.texts == tuple(captions[0] for captions in TEXTS.values())
+    assert others.corpus is not None
+    assert others.corpus.height == 3 * len(TEXTS)
 
 
 def test_an_audit_reviews_and_explains_the_queries(runs: dict[str, cl.Run]) -> None:
@@ -339,18 +341,23 @@ def test_real_photos_with_their_captions_on_both_sides(shared_data: Path) -> Non
     folder = shared_data / "coco_val2017_1k"
     coco = cl.load_dataset("coco", captions=folder / "captions.json", instances=folder / "instances.json")
     coco = coco.select(coco.image_ids[:60])
-    encoder, found = load_encoder("tiny"), []
+    encoder, analyses = load_encoder("tiny"), []
     for queries in (None, coco):
         texts = text_only(coco, encoder, query=0, queries=queries)
         run = cl.evaluate(texts, metrics=["Hit@1"], resamples=0)
-        found.append((explain_run(run, texts.dataset, resamples=0), assess_label_quality(texts.dataset, run)))
-    (one, labels), (two, other_labels) = found
+        analyses.append((explain_run(run, texts.dataset, resamples=0), assess_label_quality(texts.dataset, run)))
+    (explanation, labels), (second_explanation, other_labels) = analyses
     shared = ["query", "retrieved"]
-    pairs = [table.failures.select(*shared, *columns()[-4:], *map(cause_column, CAUSES)) for table in (one, two)]
-    left, right = (own.join(other, on=shared, how="semi").sort("query") for own, other in (pairs, pairs[::-1]))
+    pairs = [
+        table.failures.select(*shared, *columns()[-4:], *map(cause_column, CAUSES))
+        for table in (explanation, second_explanation)
+    ]
+    left, right = (
+        table.join(other_table, on=shared, how="semi").sort("query") for table, other_table in (pairs, pairs[::-1])
+    )
     assert left.height > 10
     assert left.equals(right)
     filtered = pl.col("reason").str.contains("words")
-    shown = [result.table.filter(filtered).sort("caption").select("caption", "text", "concept_share")
+    tables = [result.table.filter(filtered).sort("caption").select("caption", "text", "concept_share")
              for result in (labels, other_labels)]  # fmt: skip
-    assert shown[0].equals(shown[1])
+    assert tables[0].equals(tables[1])

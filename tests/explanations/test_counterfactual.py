@@ -53,7 +53,7 @@ class Letters:
         return vector.astype(np.float32)
 
 
-def slow_standing(text: str, own: int, query: int = 0) -> tuple[int, float]:
+def slow_standing(text: str, own_row: int, query: int = 0) -> tuple[int, float]:
     """The place of its own image and the margin, by float64 cosines and a sort; ties by the lower row."""
     rows: list[list[str]] = [[] for _ in DATASET.image_ids]
     for caption, image in zip(DATASET.texts, DATASET.caption_image, strict=True):
@@ -64,7 +64,7 @@ def slow_standing(text: str, own: int, query: int = 0) -> tuple[int, float]:
     vector = Letters.vector(text).astype(np.float64)
     scores = gallery @ vector / np.linalg.norm(gallery, axis=1) / np.linalg.norm(vector)
     order = sorted(range(len(scores)), key=lambda row: (-scores[row], row))
-    return order.index(own) + 1, scores[own] - max(np.delete(scores, own))
+    return order.index(own_row) + 1, scores[own_row] - max(np.delete(scores, own_row))
 
 
 def asking(row: int) -> str:
@@ -268,15 +268,17 @@ def test_stored_vectors_cannot_be_asked_about_other_texts(tmp_path: Path) -> Non
 
 @given(st.lists(st.lists(st.integers(-2, 2), min_size=3, max_size=3), min_size=2, max_size=8), st.data())
 def test_standings_are_those_of_a_sort_even_with_ties(rows: list[list[int]], data: st.DataObject) -> None:
-    own = data.draw(st.integers(0, len(rows) - 1))
+    own_row = data.draw(st.integers(0, len(rows) - 1))
     vector = np.array(data.draw(st.lists(st.integers(-2, 2), min_size=3, max_size=3)))
     gallery = ImageGallery(Embeddings.of(np.array(rows, np.float32)), "dot")
-    (standing,) = gallery.results(["text"], vector[None].astype(np.float32), [own])
+    (standing,) = gallery.results(["text"], vector[None].astype(np.float32), [own_row])
     scores = np.array(rows) @ vector
     order = sorted(range(len(rows)), key=lambda row: (-scores[row], row))
-    rival = next(row for row in order if row != own)
-    assert standing == QueryResult("text", str(order[0]), order.index(own) + 1, scores[own], str(rival), scores[rival])
-    assert standing.right == (order[0] == own)
+    rival = next(row for row in order if row != own_row)
+    assert standing == QueryResult(
+        "text", str(order[0]), order.index(own_row) + 1, scores[own_row], str(rival), scores[rival]
+    )
+    assert standing.right == (order[0] == own_row)
 
 
 def test_a_gallery_of_one_is_refused() -> None:
@@ -329,25 +331,25 @@ def test_the_search_is_a_minimum_within_its_budget(
     assert len(asked) == result.encodings <= budget
     assert len(set(asked)) == len(asked)
     after = None if result.after is None else result.after.text
-    chosen = next((edit for edit in candidates.candidates if edit.text == after), None)
+    flip = next((edit for edit in candidates.candidates if edit.text == after), None)
     flips = [edit for edit in candidates.candidates if (margins[edit.text] > 0) != (start > 0)]
     if result.flipped:
-        assert chosen in flips
-        assert chosen is not None
-        smaller = [edit for edit in flips if edit.characters < chosen.characters]
+        assert flip in flips
+        assert flip is not None
+        smaller = [edit for edit in flips if edit.characters < flip.characters]
         assert not smaller  # whole costs are searched in order, whatever the budget
     if result.exhaustive:
         assert result.flipped == bool(flips)
     if result.exhaustive and flips:
         best = min(flips, key=lambda edit: (edit.characters, edit.words, -abs(margins[edit.text])))
-        assert chosen is not None
-        assert (chosen.characters, chosen.words) == (best.characters, best.words)
-        assert abs(margins[chosen.text]) == abs(margins[best.text])
+        assert flip is not None
+        assert (flip.characters, flip.words) == (best.characters, best.words)
+        assert abs(margins[flip.text]) == abs(margins[best.text])
     if budget >= len(drawn):
         assert result.exhaustive
-    if not result.flipped and chosen is not None:
+    if not result.flipped and flip is not None:
         tried = [margins[text] for text in asked if text in margins]
-        assert margins[chosen.text] == (min(tried) if start > 0 else max(tried))
+        assert margins[flip.text] == (min(tried) if start > 0 else max(tried))
 
 
 def test_telling_words_are_tried_first() -> None:

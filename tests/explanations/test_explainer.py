@@ -37,12 +37,12 @@ CAPTIONS = {
 
 @pytest.fixture(scope="module")
 def dataset() -> Dataset:
-    made = Dataset.of(CAPTIONS, images={"width": [100] * 3, "height": [100] * 3})
+    without_objects = Dataset.of(CAPTIONS, images={"width": [100] * 3, "height": [100] * 3})
     rows = [
         (i, f"{n}", name, synset, *map(float, box), words) for n, (i, name, synset, box, words) in enumerate(OBJECTS)
     ]
     columns = ("image", "object", "name", "synset", "x", "y", "w", "h", "attributes")
-    return replace(made, objects=pl.DataFrame(rows, schema=list(columns), orient="row"))
+    return replace(without_objects, objects=pl.DataFrame(rows, schema=list(columns), orient="row"))
 
 
 @pytest.fixture(scope="module")
@@ -220,8 +220,8 @@ def test_the_dataset_comes_from_the_recipe_of_the_folder(dataset: Dataset, tmp_p
     (moved / "less").rename(moved / "data")
     for changed in (explain(moved / "runs" / "one", "park#0"), explain(moved / "runs" / "one")):
         assert "changed since" in changed.notes[0]
-    named = explain(moved / "runs" / "one", "park#0", dataset=moved / "data")
-    assert not named.notes, "who names a dataset means it"
+    with_dataset = explain(moved / "runs" / "one", "park#0", dataset=moved / "data")
+    assert not with_dataset.notes, "who names a dataset means it"
     assert explain(str(moved / "runs" / "one"), "park#0").dataset == dataset.name
 
 
@@ -230,10 +230,10 @@ def test_a_changed_dataset_is_noted(dataset: Dataset, tmp_path: Path) -> None:
 
     run = cl.evaluate(dataset, scores=np.eye(3, 6, dtype=np.float32), metrics=["Hit@1"], resamples=0)
     assert dataset.objects is not None
-    other = replace(dataset, objects=dataset.objects.head(3))
+    fewer_objects = replace(dataset, objects=dataset.objects.head(3))
     assert dataset_change(run, dataset) is None
-    assert "changed" in str(dataset_change(run, other))
-    assert dataset_change(replace(run, provenance={}), other) is None, "nobody knows"
+    assert "changed" in str(dataset_change(run, fewer_objects))
+    assert dataset_change(replace(run, provenance={}), fewer_objects) is None, "nobody knows"
 
 
 def test_a_run_without_a_dataset_requires_one(run: Run) -> None:

@@ -26,8 +26,8 @@ def dataset() -> Dataset:
 def scores(dataset: Dataset) -> np.ndarray:
     """Few distinct values, so that there are ties."""
     random = np.random.default_rng(3)
-    own = np.equal.outer(np.arange(IMAGES), dataset.caption_image)
-    return np.round(random.random((IMAGES, IMAGES * PER_IMAGE)) * 8 + 3 * own) / 8
+    is_own = np.equal.outer(np.arange(IMAGES), dataset.caption_image)
+    return np.round(random.random((IMAGES, IMAGES * PER_IMAGE)) * 8 + 3 * is_own) / 8
 
 
 @pytest.fixture(scope="module")

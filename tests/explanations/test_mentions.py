@@ -21,13 +21,13 @@ def read(text: str) -> QueryMentions:
     return mentioned_concepts([text])[0]
 
 
-def said(query: QueryMentions) -> set[tuple[str, str, str]]:
+def objects_of_query(query: QueryMentions) -> set[tuple[str, str, str]]:
     return {(word.kind, word.noun, word.value) for word in query}
 
 
 def test_every_word_is_found_where_it_stands() -> None:
     query = read(TEXT)
-    assert said(query) == {
+    assert objects_of_query(query) == {
         ("object", "dog", "dog"),
         ("count", "dog", "two"),
         ("size", "dog", "small"),
@@ -47,8 +47,8 @@ def test_every_word_is_found_where_it_stands() -> None:
 
 def test_names_of_several_words_and_counts_in_any_form() -> None:
     query = read("A couple of fire hydrants and 12 wooden chairs")
-    assert ("count", "fire hydrant", "two") in said(query)
-    assert ("material", "chair", "wood") in said(query)
+    assert ("count", "fire hydrant", "two") in objects_of_query(query)
+    assert ("material", "chair", "wood") in objects_of_query(query)
     assert {word.noun: word.number for word in query.of("count")} == {"fire hydrant": 2, "chair": 12}
     assert {word.text for word in query.of("object")} == {"fire hydrants", "chairs"}
 
@@ -75,8 +75,10 @@ def test_equal_texts_are_read_alike_and_in_their_order() -> None:
 VOCABULARY = Vocabulary(["dog.n.01", "man.n.01", "cat.n.01"], {"dog", "man", "cat"})
 
 
-def word(kind: str, value: str = "dog", noun: str = "dog", other: str = "") -> Mention:
-    return Mention(kind, value, 0, len(value), noun, f"{noun}.n.01", value, other, f"{other}.n.01" if other else None)
+def word(kind: str, value: str = "dog", noun: str = "dog", target: str = "") -> Mention:
+    return Mention(
+        kind, value, 0, len(value), noun, f"{noun}.n.01", value, target, f"{target}.n.01" if target else None
+    )
 
 
 def thing(name: str, *attributes: str, at: tuple[float, float] | None = None, crowd: bool = False) -> ImageObject:
@@ -110,14 +112,22 @@ def verdict(asked: Mention, *things: ImageObject, source: str = "annotations") -
         (word("size", "large"), [thing("dog", "huge")], SATISFIED),
         (word("action", "run"), [thing("dog", "running")], SATISFIED),
         (word("action", "run"), [thing("dog", "sitting")], OPEN),
-        (word("relation", "to left of", other="man"), [thing("dog", at=(0, 0)), thing("man", at=(50, 5))], SATISFIED),
-        (word("relation", "to left of", other="man"), [thing("dog", at=(60, 0)), thing("man", at=(5, 5))], VIOLATED),
-        (word("relation", "to left of", other="man"), [thing("dog", at=(0, 90)), thing("man", at=(5, 5))], OPEN),
-        (word("relation", "under", other="man"), [thing("dog", at=(0, 0)), thing("man", at=(5, 50))], VIOLATED),
-        (word("relation", "in", other="man"), [thing("dog", at=(0, 0)), thing("man", at=(5, 50))], OPEN),
-        (word("relation", "to left of", other="man"), [thing("dog"), thing("man")], OPEN),
-        (word("relation", "to left of", other="man"), [thing("dog")], VIOLATED),
-        (word("relation", "with", other="man"), [thing("dog"), thing("man")], OPEN),
+        (
+            word("relation", "to left of", target="man"),
+            [thing("dog", at=(0, 0)), thing("man", at=(50, 5))],
+            SATISFIED,
+        ),
+        (
+            word("relation", "to left of", target="man"),
+            [thing("dog", at=(60, 0)), thing("man", at=(5, 5))],
+            VIOLATED,
+        ),
+        (word("relation", "to left of", target="man"), [thing("dog", at=(0, 90)), thing("man", at=(5, 5))], OPEN),
+        (word("relation", "under", target="man"), [thing("dog", at=(0, 0)), thing("man", at=(5, 50))], VIOLATED),
+        (word("relation", "in", target="man"), [thing("dog", at=(0, 0)), thing("man", at=(5, 50))], OPEN),
+        (word("relation", "to left of", target="man"), [thing("dog"), thing("man")], OPEN),
+        (word("relation", "to left of", target="man"), [thing("dog")], VIOLATED),
+        (word("relation", "with", target="man"), [thing("dog"), thing("man")], OPEN),
     ],
 )
 def test_verdicts(asked: Mention, things: list[ImageObject], expected: str) -> None:
@@ -195,15 +205,15 @@ def test_a_number_of_sides_is_no_number_of_clocks(text: str, counts: list[str]) 
 
 
 @pytest.mark.parametrize(
-    ("one", "other"),
+    ("first", "second"),
     [("tree.n.01", "grass.n.01"), ("hill.n.01", "grassland.n.01"), ("dog.n.01", "cat.n.01"), ("dog.n.01", "dog.n.01")],
 )
-def test_the_path_is_as_long_as_the_similarity_says(one: str, other: str) -> None:
-    path, top = shortest_path(one, other)
-    assert (path[0], path[-1]) == (one, other)
-    assert 1 / len(path) == pytest.approx(load_wordnet().path_similarity(one, other))
+def test_the_path_is_as_long_as_the_similarity_says(first: str, second: str) -> None:
+    path, top = shortest_path(first, second)
+    assert (path[0], path[-1]) == (first, second)
+    assert 1 / len(path) == pytest.approx(load_wordnet().path_similarity(first, second))
     assert top in path
-    assert top in hypernyms_of(one) & hypernyms_of(other)
+    assert top in hypernyms_of(first) & hypernyms_of(second)
     net = load_wordnet()
     for lower, upper in pairwise(path):
         up = {net.name(int(step)) for step in net.hypernyms(lower)}

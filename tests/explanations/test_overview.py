@@ -169,13 +169,13 @@ def test_failures_by_their_number_of_causes(overview: Overview) -> None:
 
 
 def test_several_runs_in_one_table(scenes: cl.Dataset, runs: tuple[Run, Run], overview: Overview) -> None:
-    other = explain_run(runs[1], scenes, "t2i", resamples=50)
-    table = tabulate_overviews({"first": overview, "second": other})
-    for name, own in (("first", overview), ("second", other)):
+    second_overview = explain_run(runs[1], scenes, "t2i", resamples=50)
+    table = tabulate_overviews({"first": overview, "second": second_overview})
+    for name, overview_of_run in (("first", overview), ("second", second_overview)):
         rows = table.metrics.filter((pl.col("run") == name) & (pl.col("scope") == "all"))
         by_metric = {row["metric"]: row for row in rows.to_dicts()}
-        failures = own.failures.to_dicts()
-        assert by_metric["Fails"]["mean"] == pytest.approx(len(failures) / own.queries.height)
+        failures = overview_of_run.failures.to_dicts()
+        assert by_metric["Fails"]["mean"] == pytest.approx(len(failures) / overview_of_run.queries.height)
         assert by_metric["object_hit"]["total"] == sum(row["object_hit"] for row in failures)
         wrong = [row["wrong_counts"] for row in failures]
         assert by_metric["wrong_counts"]["mean"] == pytest.approx(sum(wrong) / len(wrong))
@@ -223,14 +223,14 @@ def test_deterministic_and_atomic(
     content = json.loads((folders[0] / "overview.json").read_text())
     assert content["failures"] == pl.read_parquet(folders[0] / "failures.parquet").height
     save_overview(again, folders[0])
-    other = explain_run(runs[1], scenes, "t2i", resamples=50)
+    second_overview = explain_run(runs[1], scenes, "t2i", resamples=50)
     with pytest.raises(ConflictError):
-        save_overview(other, folders[0])
-    save_overview(other, folders[0], overwrite=True)
+        save_overview(second_overview, folders[0])
+    save_overview(second_overview, folders[0], overwrite=True)
     assert json.loads((folders[0] / "overview.json").read_text())["run"] == "better"
     (folders[1] / "mine.txt").write_text("keep")
     with pytest.raises(ConflictError):
-        save_overview(other, folders[1], overwrite=True)
+        save_overview(second_overview, folders[1], overwrite=True)
 
 
 def test_the_two_directions(scenes: cl.Dataset, runs: tuple[Run, Run]) -> None:
@@ -241,10 +241,13 @@ def test_the_two_directions(scenes: cl.Dataset, runs: tuple[Run, Run]) -> None:
 
 
 def test_comparison_counts_shared_queries(scenes: cl.Dataset, runs: tuple[Run, Run], overview: Overview) -> None:
-    other = explain_run(runs[1], scenes, "t2i", resamples=50)
-    compared = compare_overviews(overview, other, minimum=1)
+    second_overview = explain_run(runs[1], scenes, "t2i", resamples=50)
+    compared = compare_overviews(overview, second_overview, minimum=1)
     for row in compared.causes.to_dicts():
-        sides = [set(side.failures.filter(pl.col(cause_column(row["cause"])))["query"]) for side in (overview, other)]
+        sides = [
+            set(side.failures.filter(pl.col(cause_column(row["cause"])))["query"])
+            for side in (overview, second_overview)
+        ]
         assert (row["first"], row["second"]) == (len(sides[0]), len(sides[1]))
         assert (row["only_first"], row["only_second"]) == (len(sides[0] - sides[1]), len(sides[1] - sides[0]))
         assert row["difference"] == pytest.approx((len(sides[1]) - len(sides[0])) / compared.queries)

@@ -10,9 +10,9 @@ from crosslens.explanations.sentences import ObjectPhrase, image_facts, mention_
 def test_what_was_asked_for_by_another_word_is_not_said_twice() -> None:
     """Where a *television* is lacking, that the right picture has a TV says nothing new."""
     right = AnnotatedImage("g", (ImageObject("tv", "television_receiver.n.01"), ImageObject("sink", "sink.n.01")))
-    other = AnnotatedImage("r", (ImageObject("oven", "oven.n.01"),))
-    assert image_facts(right, other)["only_right"] == (ObjectPhrase("sink"), ObjectPhrase("tv"))
-    assert image_facts(right, other, ["television"])["only_right"] == (ObjectPhrase("sink"),)
+    retrieved = AnnotatedImage("r", (ImageObject("oven", "oven.n.01"),))
+    assert image_facts(right, retrieved)["only_right"] == (ObjectPhrase("sink"), ObjectPhrase("tv"))
+    assert image_facts(right, retrieved, ["television"])["only_right"] == (ObjectPhrase("sink"),)
 
 
 def test_two_words_for_the_same_thing_name_it_once() -> None:

@@ -12,20 +12,20 @@ from crosslens.explanations.sentences import OTHER, WORDS, ObjectPhrase, QueryFa
 from tests.tables import each_row
 
 
-def facts(**known: Any) -> QueryFacts:
+def facts(**changes: Any) -> QueryFacts:
     usual: dict[str, Any] = {"direction": "t2i", "source": "annotations", "succeeded": False, "rank": 2, "gallery": 120}
-    return QueryFacts(**{**usual, "margin": 0.25, **known})
+    return QueryFacts(**{**usual, "margin": 0.25, **changes})
 
 
-def texts(**known: Any) -> Sequence[str]:
-    return [sentence.text for sentence in sentences(facts(**known))]
+def texts(**changes: Any) -> Sequence[str]:
+    return [sentence.text for sentence in sentences(facts(**changes))]
 
 
 DOG, FRISBEE = ObjectPhrase("dog"), ObjectPhrase("frisbee")
 
 
 @each_row(
-    ("known", "first"),
+    ("changes", "first"),
     [
         ({"lacking": (FRISBEE,)}, "The query asks for a frisbee, but the retrieved picture has none."),
         ({"lacking": (DOG, FRISBEE)}, "The query asks for a dog and a frisbee, but the retrieved picture has neither."),
@@ -81,12 +81,12 @@ DOG, FRISBEE = ObjectPhrase("dog"), ObjectPhrase("frisbee")
         ),
     ],
 )
-def test_the_first_sentence_says_what_was_asked_and_is_not_there(known: dict[str, Any], first: str) -> None:
-    assert texts(**known)[0] == first
+def test_the_first_sentence_says_what_was_asked_and_is_not_there(changes: dict[str, Any], first: str) -> None:
+    assert texts(**changes)[0] == first
 
 
 @each_row(
-    ("known", "second"),
+    ("changes", "second"),
     [
         ({}, "The right picture comes second of 120 pictures, 0.25 behind the first in score."),
         ({"rank": 113, "margin": None}, "The right picture comes 113th of 120 pictures."),
@@ -126,8 +126,8 @@ def test_the_first_sentence_says_what_was_asked_and_is_not_there(known: dict[str
         ),
     ],
 )
-def test_the_second_sentence_says_how_far_and_what_differs(known: dict[str, Any], second: str) -> None:
-    assert texts(**known)[1] == second
+def test_the_second_sentence_says_how_far_and_what_differs(changes: dict[str, Any], second: str) -> None:
+    assert texts(**changes)[1] == second
 
 
 def test_a_success_says_by_how_much_first() -> None:
@@ -169,6 +169,6 @@ def test_sentences_have_claims() -> None:
 @example(1.7976931348623157e308)
 @example(0.0999)
 def test_at_least_so_much_is_never_more(value: float) -> None:
-    shown = float(rounded_down(value))
-    assert shown <= value
-    assert shown > 0.99 * value or value < 1e-300  # the smallest floats have fewer digits
+    rounded = float(rounded_down(value))
+    assert rounded <= value
+    assert rounded > 0.99 * value or value < 1e-300  # the smallest floats have fewer digits

@@ -12,9 +12,9 @@ from crosslens.values import Dataset
 pytest.importorskip("spacy", reason="pip install 'crosslens[language]'")
 
 
-def explained(query: str, retrieved: list[str], own: tuple[str, ...] = ()) -> str:
+def explained(query: str, retrieved: list[str], captions: tuple[str, ...] = ()) -> str:
     """The words about a query that retrieves the picture of other captions."""
-    dataset = Dataset.of({"right": [query, *own], "other": retrieved})
+    dataset = Dataset.of({"right": [query, *captions], "other": retrieved})
     scores = np.zeros((2, len(dataset.texts)))
     scores[1] = 1
     run = evaluate(dataset, scores=scores, metrics=["Hit@1"], resamples=0)
@@ -47,7 +47,7 @@ def test_listed_values_are_named_together() -> None:
 @pytest.mark.parametrize("word", ["espana", "down"])
 def test_unknown_words_are_no_objects(word: str) -> None:
     query = f"A man holds the {word} near a car ."
-    text = explained(query, ["A man stands near a car ."], own=(f"The {word} is held by a man .",))
+    text = explained(query, ["A man stands near a car ."], captions=(f"The {word} is held by a man .",))
     assert word not in text
 
 
@@ -60,7 +60,7 @@ def test_an_object_that_wordnet_first_lists_as_something_else_is_missing(noun: s
     """A donkey is a party's emblem first, a table an array, a sign a clue, football a game, a poster a message."""
     text = explained(f"A man sits beside a {noun} .", ["A man sits on a bench ."])
     assert f"asks for a {noun}, which no caption of the retrieved picture mentions" in text
-    text = explained("A man on a bench .", ["A man on a bench ."], own=(f"A man beside a {noun} and a bench .",))
+    text = explained("A man on a bench .", ["A man on a bench ."], captions=(f"A man beside a {noun} and a bench .",))
     assert f"unlike those of the retrieved one, its captions mention a {noun}" in text
 
 
@@ -77,7 +77,7 @@ def test_what_a_caption_says_inside_a_name_is_not_missing() -> None:
 
 
 def test_pairs_are_plural() -> None:
-    text = explained("A man on a bench .", ["A man on a bench ."], own=("A man in blue jeans and shorts .",))
+    text = explained("A man on a bench .", ["A man on a bench ."], captions=("A man in blue jeans and shorts .",))
     assert "jeans and shorts" in text
 
 

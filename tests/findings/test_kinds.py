@@ -49,10 +49,10 @@ def clean(world: str) -> Subject:
     if world == "scenes":
         subject: Subject = claims_worlds.scenes_world(0, "v1", "perfect", 130).subject()
         return subject
-    made = claims_worlds.grammar_world(0)
+    grammar = claims_worlds.grammar_world(0)
     if world == "sizes":
-        made = with_sizes(made)
-    return replace(made, score="dot" if world == "inner products" else made.score).subject()
+        grammar = with_sizes(grammar)
+    return replace(grammar, score="dot" if world == "inner products" else grammar.score).subject()
 
 
 def with_sizes(world: Any) -> Any:
@@ -89,11 +89,11 @@ def planted(kind: str) -> Planted:
 
 
 @cache
-def said(kind: str) -> Sequence[Finding]:
+def findings_of_planted(kind: str) -> Sequence[Finding]:
     """What is said where a kind is planted; of a clean world for its name."""
     subject = clean(kind) if kind in TRUE_OF_CLEAN else planted(kind).subject
-    own = () if kind in TRUE_OF_CLEAN else (FINDING_KINDS[kind].details["stage"],)
-    return claims_audit.findings_of({"model": subject}, {*claims_audit.LEFT_OUT} - {*own})
+    stages = () if kind in TRUE_OF_CLEAN else (FINDING_KINDS[kind].details["stage"],)
+    return claims_audit.findings_of({"model": subject}, {*claims_audit.LEFT_OUT} - {*stages})
 
 
 def each_kind(names: Sequence[str]) -> Any:
@@ -124,8 +124,8 @@ def test_registration(kind: str) -> None:
 
 @each_kind([kind for kind in KINDS if kind not in COMPARING])
 def test_found_where_planted(kind: str) -> None:
-    findings = [finding for finding in said(kind) if finding.kind == kind]
-    assert findings, [finding.text for finding in said(kind)]
+    findings = [finding for finding in findings_of_planted(kind) if finding.kind == kind]
+    assert findings, [finding.text for finding in findings_of_planted(kind)]
     for finding in findings:
         assert "{" not in finding.text
         assert finding.effect.low is None or finding.effect.low <= finding.effect.value <= finding.effect.high
@@ -139,7 +139,7 @@ def test_found_where_planted(kind: str) -> None:
 def test_evidence(kind: str) -> None:
     subject = planted(kind).subject
     ids = {*subject.dataset.image_ids, *subject.dataset.caption_ids}
-    for finding in said(kind):
+    for finding in findings_of_planted(kind):
         for entry in finding.evidence:
             assert set(entry) in ({"query"}, {"item"}, {"query", "item"}, {"items"}), finding.text
             assert ids_of(entry) <= ids, finding.text
@@ -147,14 +147,16 @@ def test_evidence(kind: str) -> None:
 
 @each_kind([kind for kind in KINDS if kind not in COMPARING])
 def test_silent_on_a_clean_world(kind: str) -> None:
-    texts = [f.text for f in said(suited(kind)) if f.kind == kind and f.certainty != "open"]
+    texts = [f.text for f in findings_of_planted(suited(kind)) if f.kind == kind and f.certainty != "open"]
     assert not texts or kind in TRUE_OF_CLEAN[suited(kind)], texts
 
 
 @each_kind([kind for kind in KINDS if kind not in COMPARING])
 def test_silent_where_something_else_is_planted(kind: str) -> None:
     causes = {kind, *FINDING_KINDS[kind].details["causes"], *TRUE_OF_CLEAN[suited(kind)]}
-    others = [f"{f.kind}: {f.text}" for f in said(kind) if f.kind not in causes and f.certainty != "open"]
+    others = [
+        f"{f.kind}: {f.text}" for f in findings_of_planted(kind) if f.kind not in causes and f.certainty != "open"
+    ]
     assert not others
 
 

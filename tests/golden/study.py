@@ -94,9 +94,11 @@ def _tables(folder: Path) -> None:
     dataset = cl.load_dataset(folder / "scenes")
     random = np.random.default_rng(1)
     images, captions = list(dataset.image_ids), list(dataset.caption_ids)
-    own = [images[row] for row in dataset.caption_image]
-    chosen = random.choice(len(captions), 30, replace=False)
-    pairs = [(own[row] if n % 2 else images[(n * 5) % len(images)], captions[row]) for n, row in enumerate(chosen)]
+    image_of_caption = [images[row] for row in dataset.caption_image]
+    rows = random.choice(len(captions), 30, replace=False)
+    pairs = [
+        (image_of_caption[row] if n % 2 else images[(n * 5) % len(images)], captions[row]) for n, row in enumerate(rows)
+    ]
     scores = [float(random.integers(3, 6) if n % 2 else random.integers(0, 4)) for n in range(len(pairs))]
     table = pl.DataFrame(pairs, schema=["image", "caption"], orient="row")
     table.write_csv(folder / "pairs.csv")
@@ -263,12 +265,12 @@ def _copy(source: Path | None, target: Path) -> None:
 
 def _state(folder: Path) -> list[tuple[str, int, int]]:
     """What lies in a folder, without the cache, which changes how long a call takes and nothing else."""
-    found = []
+    versions = []
     for place, folders, files in os.walk(folder):
         if place == str(folder) and "cache" in folders:
             folders.remove("cache")
-        found += [(f"{place}/", 0, 0), *((file, *_version(f"{place}/{file}")) for file in files)]
-    return sorted(found)
+        versions += [(f"{place}/", 0, 0), *((file, *_version(f"{place}/{file}")) for file in files)]
+    return sorted(versions)
 
 
 def _version(file: str) -> tuple[int, int]:

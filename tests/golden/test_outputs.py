@@ -35,7 +35,7 @@ RECORD = "python -m pytest tests/golden --record"
 TEXT = {".html", ".svg", ".parquet", ".npy", ".png", ".pdf"}
 """Endings of files that are recorded as text of another form."""
 
-ALL = [(command, case, made) for command, cases in CASES.items() for case in cases for made in case.calls]
+ALL = [(command, case, form) for command, cases in CASES.items() for case in cases for form in case.calls]
 _NUMBER = re.compile(r"(?<![\w@.#])[+-]?\d[\d,]*(?:\.\d+)?(?:e[+-]?\d+)?(?![\w.]*\w)")
 
 
@@ -43,14 +43,16 @@ def folder_of(command: str) -> Path:
     return HERE / command.replace(" ", "-")
 
 
-WRITING = {path.removeprefix("crosslens ") for path, made in commands() if any(p.name == "write" for p in made.params)}
+WRITING = {
+    path.removeprefix("crosslens ") for path, command in commands() if any(p.name == "write" for p in command.params)
+}
 """The commands that write their result in every form."""
 
 
 def parameters() -> Iterator[Any]:
-    for command, case, made in ALL:
-        marks = [pytest.mark.slow] if case.is_slow(made) else []
-        yield pytest.param(command, case, made, id=f"{command}/{case.name}/{made}", marks=marks)
+    for command, case, form in ALL:
+        marks = [pytest.mark.slow] if case.is_slow(form) else []
+        yield pytest.param(command, case, form, id=f"{command}/{case.name}/{form}", marks=marks)
 
 
 @pytest.fixture(scope="session")
@@ -65,30 +67,30 @@ def endpoint() -> Iterator[str]:
     server.httpd.server_close()
 
 
-@pytest.mark.parametrize(("command", "case", "made"), list(parameters()))
+@pytest.mark.parametrize(("command", "case", "form"), list(parameters()))
 def test_output(
-    command: str, case: Case, made: str, study: Study, request: pytest.FixtureRequest, record_property: Any,
+    command: str, case: Case, form: str, study: Study, request: pytest.FixtureRequest, record_property: Any,
 ) -> None:  # fmt: skip
-    words = case.typed(made)
+    words = case.typed(form)
     if "--clusters" in words and platform.machine() not in ("x86_64", "AMD64"):
         pytest.skip("UMAP places points otherwise on other processors than the one that recorded them")
     if "{endpoint}" in words:
         words = words.replace("{endpoint}", request.getfixturevalue("endpoint"))
-    if made == "json" and command in WRITING:
+    if form == "json" and command in WRITING:
         words += f" --write '{PAGE}'"
     with study.copy(case.part) as folder, saved_results() as results:
         done = call(
-            words, folder, None if made == "json" else int(made) if made.isdecimal() else 80, colour=case.colour
+            words, folder, None if form == "json" else int(form) if form.isdecimal() else 80, colour=case.colour
         )
         assert done.code == case.code, f"crosslens {words}\n{done.err}"
-        shown = []
+        rendered_results = []
         for result in tuple(results):
             sections = tuple(result.sections())
             check_page((folder / PAGE).read_text(encoding="utf-8"), sections)
-            shown.append({"forms": forms_of(result, folder), "sections": structure(sections)})
+            rendered_results.append({"forms": forms_of(result, folder), "sections": structure(sections)})
         (folder / PAGE).unlink(missing_ok=True)
-        texts = outputs(case, made, done.out, done.err, folder, shown)
-    stored = {file.name: file for file in folder_of(command).glob("*") if is_of(file.name, case, made)}
+        texts = outputs(case, form, done.out, done.err, folder, rendered_results)
+    stored = {file.name: file for file in folder_of(command).glob("*") if is_of(file.name, case, form)}
     if request.config.getoption("--record", False):
         record(folder_of(command), texts, stored, partial(record_property, "recorded"), case)
     else:
@@ -168,18 +170,18 @@ def check(what: str, texts: dict[str, str], stored: dict[str, Path], case: Case)
     assert not differences, "\n".join([what, *differences, f"if this is intended: {RECORD}"])
 
 
-def outputs(case: Case, made: str, out: str, err: str, folder: Path, shown: list[Any]) -> dict[str, str]:
+def outputs(case: Case, form: str, out: str, err: str, folder: Path, results: list[Any]) -> dict[str, str]:
     """What a call made, by the names under which it is recorded."""
     texts = {}
-    if made == "json":
-        texts[f"{case.name}.json"] = plain_json(out, folder, shown=shown)
-    elif made in case.forms:
+    if form == "json":
+        texts[f"{case.name}.json"] = plain_json(out, folder, shown=results)
+    elif form in case.forms:
         err = re.sub(r"(?m)^.*\d s elapsed.*\n", "", err)  # progress of work that happens to take long
         printed = out + (f"\n[standard error]\n{err.lstrip()}" if err.strip() else "")
-        texts[f"{case.name}.{made}.txt"] = plain_text(printed, folder)
-    if made in case.forms[1:]:
+        texts[f"{case.name}.{form}.txt"] = plain_text(printed, folder)
+    if form in case.forms[1:]:
         return texts
-    kept = [file for pattern in case.keeps for file in folder.glob(pattern)] if made in case.forms else []
+    kept = [file for pattern in case.keeps for file in folder.glob(pattern)] if form in case.forms else []
     files = {file: file.relative_to(folder) for file in kept}
     written = sorted(file for file in (folder / "out").rglob("*") if file.is_file())
     listed = [file.relative_to(folder / "out") for file in written]
@@ -202,22 +204,22 @@ def recorded_name(case: Case, path: Path) -> str:
     return f"{case.name}.{'.'.join(path.parts)}" + (".txt" if path.suffix in TEXT else "")
 
 
-def is_of(name: str, case: Case, made: str) -> bool:
+def is_of(name: str, case: Case, form: str) -> bool:
     """Whether a recorded file is one that this call makes, by its name alone."""
     if not name.startswith(f"{case.name}."):
         return False
     rest = name.removeprefix(f"{case.name}.")
-    if rest == ("json" if made == "json" else f"{made}.txt"):
+    if rest == ("json" if form == "json" else f"{form}.txt"):
         return True
     if rest == "json" or re.fullmatch(r"\d+\.txt", rest):
         return False
-    if made in case.forms[1:]:
+    if form in case.forms[1:]:
         return False
-    if made in case.forms and any(
+    if form in case.forms and any(
         fnmatchcase(rest.removesuffix(".txt"), pattern.replace("/", ".")) for pattern in case.keeps
     ):
         return True
-    for word in shlex.split(case.typed(made)):
+    for word in shlex.split(case.typed(form)):
         if word.startswith("out/"):
             path = Path(word.removeprefix("out/"))
             exact = re.escape(path.stem) + r"(-i2t|-t2i)?" + re.escape(path.suffix)
@@ -250,8 +252,8 @@ def difference(name: str, stored: Path | None, text: str | None, case: Case, *, 
     after = settled(text, before, case, strict=strict)
     if after == before:
         return ""
-    shown = str(stored.relative_to(HERE))
-    lines = difflib.unified_diff(before.splitlines(), after.splitlines(), shown, "now", lineterm="", n=2)
+    path = str(stored.relative_to(HERE))
+    lines = difflib.unified_diff(before.splitlines(), after.splitlines(), path, "now", lineterm="", n=2)
     return "\n".join(lines)
 
 
@@ -283,18 +285,18 @@ def is_near(old: str, new: str, case: Case, *, strict: bool) -> bool:
     if not strict and case.part == "training":
         return True  # training amplifies every rounding
     pairs = zip(_NUMBER.findall(old), _NUMBER.findall(new), strict=True)
-    return all(one == two or _near(one, two, strict=strict) for one, two in pairs)
+    return all(old_part == new_part or _near(old_part, new_part, strict=strict) for old_part, new_part in pairs)
 
 
 def _near(old: str, new: str, *, strict: bool) -> bool:
     """Long numbers agree to five digits or to a millionth; short ones, which people read, to every digit."""
-    one, two = (float(number.replace(",", "")) for number in (old, new))
+    old_value, new_value = (float(number.replace(",", "")) for number in (old, new))
     mantissa = old.lower().partition("e")[0]
     digits = len(re.sub(r"\D", "", mantissa).lstrip("0"))
     if ("." in mantissa and digits >= 5) or "e" in old:
-        return abs(one - two) <= 1e-6 + 2e-5 * abs(one)
+        return abs(old_value - new_value) <= 1e-6 + 2e-5 * abs(old_value)
     unit = 10.0 ** -len(mantissa.partition(".")[2])
-    return not strict and "." in mantissa and abs(one - two) <= 1.01 * unit
+    return not strict and "." in mantissa and abs(old_value - new_value) <= 1.01 * unit
 
 
 def test_every_command_has_a_case() -> None:
@@ -316,13 +318,13 @@ def test_words_of_a_case_call_its_command() -> None:
 
 def test_every_recorded_file_is_still_made(request: pytest.FixtureRequest) -> None:
     calls: dict[Path, list[tuple[Case, str]]] = {}
-    for command, case, made in ALL:
-        calls.setdefault(folder_of(command), []).append((case, made))
+    for command, case, form in ALL:
+        calls.setdefault(folder_of(command), []).append((case, form))
     abandoned = [
         file
         for file in sorted(HERE.glob("*/*"))
         if file.parent.name not in ("__pycache__", "forms")
-        and not any(is_of(file.name, case, made) for case, made in calls.get(file.parent, ()))
+        and not any(is_of(file.name, case, form) for case, form in calls.get(file.parent, ()))
     ]
     if request.config.getoption("--record", False):
         for file in abandoned:

@@ -47,8 +47,8 @@ class Judge:
         assert self.old_content != self.new_content
 
     def failures(self, points: int) -> list[str]:
-        chosen = sorted({round(1 + at * (self.steps - 1) / max(points - 1, 1)) for at in range(points)})
-        return [f"step {step} of {self.steps}: {problem}" for step in chosen for problem in self.problems(step)]
+        steps = sorted({round(1 + at * (self.steps - 1) / max(points - 1, 1)) for at in range(points)})
+        return [f"step {step} of {self.steps}: {problem}" for step in steps for problem in self.problems(step)]
 
     def problems(self, step: int) -> list[str]:
         self.reset()
@@ -121,13 +121,13 @@ class Judge:
 
 def kill_at(step: int) -> None:
     """End this process right before its ``step``-th change to the file system."""
-    seen = 0
+    calls = 0
 
     def hook(event: str, arguments: tuple[object, ...]) -> None:
-        nonlocal seen
+        nonlocal calls
         if is_step(event, arguments):
-            seen += 1
-            if seen == step:
+            calls += 1
+            if calls == step:
                 os._exit(KILLED)
 
     sys.addaudithook(hook)

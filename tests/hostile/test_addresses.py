@@ -93,7 +93,7 @@ def site() -> Iterator[Served]:
 
 
 @pytest.fixture
-def other() -> Iterator[Served]:
+def second_site() -> Iterator[Served]:
     served = Served()
     yield served
     served.server.shutdown()
@@ -277,18 +277,18 @@ def test_hosts_of_addresses(address: str, host: str) -> None:
 
 @pytest.mark.parametrize("way", ["to", "uri"])
 def test_a_redirect_to_a_host_that_nobody_allowed(
-    way: str, folder: Path, site: Served, other: Served, call: Call
+    way: str, folder: Path, site: Served, second_site: Served, call: Call
 ) -> None:
-    (folder / "recipe.toml").write_text(vectors_recipe(site, f"{way}/{other.at('img.npy')}"))
+    (folder / "recipe.toml").write_text(vectors_recipe(site, f"{way}/{second_site.at('img.npy')}"))
     outcome = call("run", "recipe.toml", "--allow-host", site.host)
-    assert (outcome.code, other.asked) == (2, [])
-    assert f"{site.host} redirects to {other.host}" in outcome.err
-    assert f"--allow-host {other.host}" in outcome.err
-    assert call("run", "recipe.toml", "--allow-host", site.host, "--allow-host", other.host).code == 0
-    assert other.asked
-    other.asked.clear()
-    read_vectors(site.at(f"{way}/{other.at('img2.npy')}"), "image")
-    assert other.asked, "who names an address trusts it to lead elsewhere"
+    assert (outcome.code, second_site.asked) == (2, [])
+    assert f"{site.host} redirects to {second_site.host}" in outcome.err
+    assert f"--allow-host {second_site.host}" in outcome.err
+    assert call("run", "recipe.toml", "--allow-host", site.host, "--allow-host", second_site.host).code == 0
+    assert second_site.asked
+    second_site.asked.clear()
+    read_vectors(site.at(f"{way}/{second_site.at('img2.npy')}"), "image")
+    assert second_site.asked, "who names an address trusts it to lead elsewhere"
 
 
 REFUSED = {
@@ -469,8 +469,8 @@ def test_offline_no_command_tries_to_connect(
     shutil.copytree(folder / "theirs", audited.run_folder("theirs"))
     shutil.copytree(folder / "data", audited.path / "runs" / "data")
     for words in OFFLINE[command]:
-        named = (word.replace("ADDRESS", f"http://{site.host}").replace("HOST", site.host) for word in words)
-        outcome = call(*command.split(), *named, "--offline")
+        command_words = (word.replace("ADDRESS", f"http://{site.host}").replace("HOST", site.host) for word in words)
+        outcome = call(*command.split(), *command_words, "--offline")
         assert outcome.code in (2, 3, 4), (words, outcome.err)  # the last: without torch no model is looked for
         assert broken_network == [], words
         if {"ADDRESS", "HOST"} & set(re.findall("[A-Z]{4,}", " ".join(words))):
@@ -482,8 +482,10 @@ def test_every_command_with_the_flag_is_tried() -> None:
         for word, inner in command.commands.items():
             yield from commands(inner, f"{word} ") if hasattr(inner, "commands") else [(f"{name}{word}", inner)]
 
-    found = {name for name, each in commands(_root_command()) if any(flag.name == "offline" for flag in each.params)}
-    assert found == set(OFFLINE)
+    offline_commands = {
+        name for name, each in commands(_root_command()) if any(flag.name == "offline" for flag in each.params)
+    }
+    assert offline_commands == set(OFFLINE)
 
 
 def test_offline_no_library_connects(site: Served) -> None:

@@ -121,10 +121,10 @@ def test_everything_that_is_mapped_for_writing_is_reserved() -> None:
     """Nobody maps a new file but by the functions that reserve its space."""
     source = Path(crosslens.__file__).parent
     mapping = re.compile(r"open_memmap\(|memmap\([^)]*[\"'](?:w\+|r\+)|mmap\.mmap\(")
-    found = {
+    mapping_files = {
         file.relative_to(source).as_posix() for file in source.rglob("*.py") if mapping.search(file.read_text("utf-8"))
     }
-    assert found == {"storage/folders.py", "values/embeddings.py"}
+    assert mapping_files == {"storage/folders.py", "values/embeddings.py"}
 
 
 def test_a_file_system_that_cannot_reserve_is_written_to(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -173,8 +173,8 @@ def test_the_hashes_cannot_be_taken_out_of_a_header(stored: Path, tmp_path: Path
 def test_a_ranking_of_another_run_is_refused(stored: Path, tmp_path: Path) -> None:
     folder = Path(shutil.copytree(stored / "run", tmp_path / "run"))
     dataset, images, texts = world(8)
-    other = cl.evaluate(dataset, images=images, captions=-texts, resamples=0)
-    other.rankings["t2i"].save(folder / "ranking-t2i", overwrite=True)
+    opposite_run = cl.evaluate(dataset, images=images, captions=-texts, resamples=0)
+    opposite_run.rankings["t2i"].save(folder / "ranking-t2i", overwrite=True)
     run = cl.Run.load(folder)
     assert run.rankings["i2t"].query_ids
     with pytest.raises(InputError, match=r"ranking-t2i/header\.json: the file has changed"):
@@ -291,13 +291,13 @@ def test_similarities_of_another_dataset_are_refused(tmp_path: Path) -> None:
     dataset, file = world(5)[0], tmp_path / "N.npy"
     relevance_matrix(dataset, "cider", output=file)
     texts = ["another text" if text == "caption 0 of image 3" else text for text in dataset.texts]
-    other = replace(dataset, name="other", captions=dataset.captions.with_columns(text=pl.Series(texts)))
+    other_texts = replace(dataset, name="other", captions=dataset.captions.with_columns(text=pl.Series(texts)))
     scores = np.zeros((5, len(dataset.caption_ids)))
     with pytest.raises(InputError, match=r"caption 'im3#0' is not the same in .*'captions'.* this one \('other'\)"):
-        cl.evaluate(other, scores=scores, phi={"mine": file}, metrics="NCS[mine]@1")
+        cl.evaluate(other_texts, scores=scores, phi={"mine": file}, metrics="NCS[mine]@1")
     with verification(False):
-        cl.evaluate(other, scores=scores, phi={"mine": file}, metrics="NCS[mine]@1")
-    assert PrecomputedSimilarity(file, verify=False).prepare_ids(other).shape == scores.shape
+        cl.evaluate(other_texts, scores=scores, phi={"mine": file}, metrics="NCS[mine]@1")
+    assert PrecomputedSimilarity(file, verify=False).prepare_ids(other_texts).shape == scores.shape
     renamed = cl.Dataset.of({f"x{n}": ["a dog"] for n in range(5)})
     with pytest.raises(InputError, match=r"the first is 'x0'; the matrix begins with 'im0'"):
         PrecomputedSimilarity(file).prepare_ids(renamed)
@@ -317,9 +317,9 @@ def test_a_matrix_of_an_earlier_version_is_compared_by_the_fingerprint(tmp_path:
     edited(tmp_path / "N.npy.json", lambda content: [content.pop(key) for key in ("files", "checksum", "captions")])
     PrecomputedSimilarity(file).prepare_ids(dataset)
     PrecomputedSimilarity(file).prepare_ids(dataset.select(["im3"]))
-    other = replace(dataset, captions=dataset.captions.with_columns(text=pl.lit("a dog")))
+    other_texts = replace(dataset, captions=dataset.captions.with_columns(text=pl.lit("a dog")))
     with pytest.raises(InputError, match="the collection is not the same"):
-        PrecomputedSimilarity(file).prepare_ids(other)
+        PrecomputedSimilarity(file).prepare_ids(other_texts)
 
 
 # Caches

@@ -87,12 +87,12 @@ def copies(folder: Path, target: Path, at_once: bool = True) -> tuple[str | Path
 
 
 def read_again_and_again(read: Callable[[], str], expected: set[str], times: int, count: Callable[[], int]) -> None:
-    before, seen = count(), []
-    while len(seen) < times or count() - before < 5 or (set(seen) < expected and len(seen) < 20 * times):
-        seen.append(read())
-        if len(seen) > times:  # often enough: the rest is for the writer to get on
+    before, readings = count(), []
+    while len(readings) < times or count() - before < 5 or (set(readings) < expected and len(readings) < 20 * times):
+        readings.append(read())
+        if len(readings) > times:  # often enough: the rest is for the writer to get on
             time.sleep(0.05)
-    assert set(seen) == expected, "old or new, and both of them"
+    assert set(readings) == expected, "old or new, and both of them"
 
 
 def both_runs(folder: Path) -> set[str]:
@@ -140,7 +140,7 @@ def test_commands_and_pages_read_whole_runs(
         assert not row["problem"], row
         return str(row["name"])
 
-    def shown(path: str) -> str:
+    def page_of(path: str) -> str:
         answer = client.get(path)
         assert answer.status_code == 200, answer.text
         return ""
@@ -151,8 +151,8 @@ def test_commands_and_pages_read_whole_runs(
 
     with written(_WRITER, target, *copies(tmp_path, target)) as count:
         read_again_and_again(listed, {"a", "b"}, times, count)
-        read_again_and_again(lambda: shown("/api/runs/out/query?id=3%230&direction=t2i"), {""}, times, count)
-        read_again_and_again(lambda: shown("/runs/out"), {""}, times, count)
+        read_again_and_again(lambda: page_of("/api/runs/out/query?id=3%230&direction=t2i"), {""}, times, count)
+        read_again_and_again(lambda: page_of("/runs/out"), {""}, times, count)
         for _ in range(1 + times // 10):
             command("compare", tmp_path / "a", target, "--json")
             command("report", target, "-o", tmp_path / "page.html", "--overwrite")

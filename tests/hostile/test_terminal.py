@@ -194,13 +194,13 @@ ON_A_TERMINAL = {
 @pytest.mark.parametrize("place", ON_A_TERMINAL)
 def test_on_a_terminal_only_our_own_colours_remain(place: str, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("NO_COLOR", raising=False)
-    shown = Terminal()
-    monkeypatch.setattr(sys, "stdout", shown)
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stdout", terminal)
     words = [word.replace("{root}", str(root)) for word in ON_A_TERMINAL[place]]
     assert run_command(words) == 0
-    assert "\\x1b" in shown.getvalue()
-    assert bool(OWN_COLOURS.search(shown.getvalue())) == (place != "export")
-    assert not steering(OWN_COLOURS.sub("", shown.getvalue()))
+    assert "\\x1b" in terminal.getvalue()
+    assert bool(OWN_COLOURS.search(terminal.getvalue())) == (place != "export")
+    assert not steering(OWN_COLOURS.sub("", terminal.getvalue()))
 
 
 def test_a_pipe_gets_the_file_itself(capsys: pytest.CaptureFixture[str]) -> None:
@@ -218,8 +218,8 @@ def test_a_list_of_names(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_python_prints_and_raises(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    run, other = cl.Run.load(root / "one"), cl.Run.load(root / "two")
-    assert not steering(str(cl.compare(run, other, permutations=9)))
+    run, second_run = cl.Run.load(root / "one"), cl.Run.load(root / "two")
+    assert not steering(str(cl.compare(run, second_run, permutations=9)))
     assert not steering(str(InputError(EVIL, file=EVIL, row=EVIL, expected=EVIL, fix=EVIL)))
     assert not steering(str(CrosslensError(f"the server says {EVIL}", fix=EVIL)))
     to_stderr(EVIL)
@@ -239,12 +239,12 @@ def test_cells_and_names_are_one_line() -> None:
 
 
 def test_the_question_whether_code_may_run(monkeypatch: pytest.MonkeyPatch) -> None:
-    shown = Terminal()
+    terminal = Terminal()
     monkeypatch.setattr(sys, "stdin", Terminal("n\n"))
-    monkeypatch.setattr(sys, "stderr", shown)
+    monkeypatch.setattr(sys, "stderr", terminal)
     assert not console.confirm_code(NamedCode(f"a\n{EVIL}", EVIL, f"harmless.py{EVIL}"))
-    assert not steering(shown.getvalue())
-    assert shown.getvalue().count("\n") == 3
+    assert not steering(terminal.getvalue())
+    assert terminal.getvalue().count("\n") == 3
 
 
 def test_a_progress_bar(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -230,8 +230,8 @@ def test_trust_is_asked_for_before_anything_is_encoded(folder: Path, call: Call)
     (folder / "allowed" / "data").symlink_to(folder / "data")
     asked: list[str] = []
 
-    def allow(named: NamedCode) -> bool:
-        asked.append(Path(named.path).name)
+    def allow(code: NamedCode) -> bool:
+        asked.append(Path(code.path).name)
         return asked[-1] == "mine.py"
 
     with pytest.raises(UntrustedCodeError, match="theirs"):
@@ -293,13 +293,13 @@ def test_on_a_terminal_the_user_is_asked(
     answer: str, runs: bool, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (folder / "recipe.toml").write_text(WAYS["similarity"])
-    shown = Terminal()
+    terminal = Terminal()
     monkeypatch.setattr(sys, "stdin", Terminal(answer))
-    monkeypatch.setattr(sys, "stderr", shown)
+    monkeypatch.setattr(sys, "stderr", terminal)
     assert main(["run", "recipe.toml"]) == (0 if runs else 2)
     assert ran(folder) is runs
-    assert shown.getvalue().count("Run it? [y/N]") == 1, "once, however often the code is needed"
-    assert str(folder / "evil.py") in shown.getvalue()
+    assert terminal.getvalue().count("Run it? [y/N]") == 1, "once, however often the code is needed"
+    assert str(folder / "evil.py") in terminal.getvalue()
 
 
 def test_one_place_decides() -> None:
@@ -413,11 +413,11 @@ def test_a_sentence_model_is_loaded_without_its_code(
     model_folder: Callable[[dict[str, Any]], Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pytest.importorskip("torch", reason="pip install 'crosslens[sentence]'")
-    seen: dict[str, Any] = {}
+    options_received: dict[str, Any] = {}
     library = types.ModuleType("sentence_transformers")
 
     def note(folder: str, **options: Any) -> None:
-        seen.update(options)
+        options_received.update(options)
         raise ValueError("enough")
 
     library.SentenceTransformer = note  # type: ignore[attr-defined]
@@ -427,7 +427,7 @@ def test_a_sentence_model_is_loaded_without_its_code(
     model = model_folder({"modules.json": modules, "2_Dense/config.json": dense, "config.json": {}})
     with pytest.raises(InputError, match="enough"):
         load_encoder(f"sentence:{model}", device="cpu")
-    assert seen["trust_remote_code"] is False
+    assert options_received["trust_remote_code"] is False
 
 
 @pytest.mark.parametrize("architecture", ["local-dir:evil", "hf-hub:evil"])

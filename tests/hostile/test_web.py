@@ -43,12 +43,12 @@ OPEN = {
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """An empty folder with an owner's account."""
-    made = tmp_path_factory.mktemp("served") / "runs"
-    made.mkdir()
-    database = open_database(made / "judging.sqlite")
+    runs = tmp_path_factory.mktemp("served") / "runs"
+    runs.mkdir()
+    database = open_database(runs / "judging.sqlite")
     create_account(database, "olga", PASSWORD, is_owner=True)
     database.close()
-    return made
+    return runs
 
 
 def application(folder: Path, **settings: Any) -> Any:
@@ -192,9 +192,9 @@ def answers(requests: Iterable[tuple[str, str, Any]]) -> list[tuple[str, str, An
 
 
 def all_routes(app: Any) -> list[tuple[str, str]]:
-    known = addresses(app.routes)
-    assert len(known) > 50
-    return known
+    routes = addresses(app.routes)
+    assert len(routes) > 50
+    return routes
 
 
 @pytest.mark.parametrize("kind", ["with_password", "with_accounts"])

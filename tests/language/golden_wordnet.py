@@ -45,37 +45,41 @@ def golden(reader: Any) -> dict[str, Any]:
     kinds = 500 * ["nn"] + 300 * ["vv"] + 60 * ["aa", "nv", "va", "rr"]
     pairs = [tuple(draw.choice(pools[part]) for part in kind) for kind in kinds]
     # Pairs drawn at random are far apart: add some that are near.
-    pairs += [(one, min(one.hypernyms())) for one in draw.sample(pools["n"], 200) if one.hypernyms()]
-    pairs += [(one, one) for part in "nvar" for one in draw.sample(pools[part], 5)]
-    some = [one for part in "nvar" for one in draw.sample(pools[part], 60)]
+    pairs += [(synset, min(synset.hypernyms())) for synset in draw.sample(pools["n"], 200) if synset.hypernyms()]
+    pairs += [(synset, synset) for part in "nvar" for synset in draw.sample(pools[part], 5)]
+    some = [synset for part in "nvar" for synset in draw.sample(pools[part], 60)]
 
     def names(synsets: Any) -> list[str]:
-        return sorted(name(reader, one) for one in synsets)
+        return sorted(name(reader, synset) for synset in synsets)
 
     def antonyms(synset: Any) -> list[str]:
-        return names({other.synset() for lemma in synset.lemmas() for other in lemma.antonyms()})
+        return names({antonym.synset() for lemma in synset.lemmas() for antonym in lemma.antonyms()})
 
     return {
         "path_similarity": [
             [name(reader, a), name(reader, b), a.path_similarity(b), a.path_similarity(b, simulate_root=False)]
             for a, b in pairs
         ],
-        "depth": [[name(reader, one), one.min_depth(), one.max_depth()] for one in some],
-        "lemmas": [[name(reader, one), one.lemma_names()] for one in some],
+        "depth": [[name(reader, synset), synset.min_depth(), synset.max_depth()] for synset in some],
+        "lemmas": [[name(reader, synset), synset.lemma_names()] for synset in some],
         # Of satellites nltk misses some counts: the two files that it joins write their heads differently.
-        "uses": [[name(reader, one), [x.count() for x in one.lemmas()]] for one in some if one.pos() != "s"],
+        "uses": [
+            [name(reader, synset), [x.count() for x in synset.lemmas()]] for synset in some if synset.pos() != "s"
+        ],
         "relations": [
             [
-                name(reader, one),
-                names(one.hypernyms() + one.instance_hypernyms()),
-                names(one.similar_tos()),
-                names(one.attributes()),
-                antonyms(one),
+                name(reader, synset),
+                names(synset.hypernyms() + synset.instance_hypernyms()),
+                names(synset.similar_tos()),
+                names(synset.attributes()),
+                antonyms(synset),
             ]
-            for one in some
+            for synset in some
         ],
         "synsets": [
-            [word, part, [name(reader, one) for one in reader.synsets(word, part)]] for word in words for part in "nvar"
+            [word, part, [name(reader, synset) for synset in reader.synsets(word, part)]]
+            for word in words
+            for part in "nvar"
         ],
         "morphy": [[word, part, reader.morphy(word.lower(), part)] for word in words for part in "nvar"],
         "lemmatise": [

@@ -33,9 +33,11 @@ def reference_tokens(texts: Sequence[str], *, apart: bool) -> list[list[str]]:
         out = subprocess.run(
             [*command, "-preserveLines", "-lowerCase", str(file)], capture_output=True, check=True
         ).stdout.decode()
-    found = out.split("\n")[: len(lines)]
+    lines_read = out.split("\n")[: len(lines)]
     # CIDEr cuts what the tokenizer prints at any white space, the no-break space inside "3 1/2" included.
-    kept = [" ".join(w for w in line.rstrip().split(" ") if w not in reference.PUNCTUATIONS).split() for line in found]
+    kept = [
+        " ".join(w for w in line.rstrip().split(" ") if w not in reference.PUNCTUATIONS).split() for line in lines_read
+    ]
     return kept[::2] if apart else kept
 
 

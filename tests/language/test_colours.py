@@ -36,13 +36,13 @@ def test_lab_of_known_colours(rgb: str) -> None:
 
 
 @given(RGB, RGB)
-def test_distance_is_one(one: tuple[float, float, float], other: tuple[float, float, float]) -> None:
+def test_distance_is_one(first: tuple[float, float, float], second: tuple[float, float, float]) -> None:
     for space in ("rgb", "lab"):
-        assert colour_distance(one, other, space) == colour_distance(other, one, space) >= 0
-        assert colour_distance(one, one, space) == 0
-        assert (colour_distance(one, other, space) > 0) == (one != other)
-    assert colour_distance(one, other) == pytest.approx(
-        sum((a - b) ** 2 for a, b in zip(one, other, strict=True)) ** 0.5
+        assert colour_distance(first, second, space) == colour_distance(second, first, space) >= 0
+        assert colour_distance(first, first, space) == 0
+        assert (colour_distance(first, second, space) > 0) == (first != second)
+    assert colour_distance(first, second) == pytest.approx(
+        sum((a - b) ** 2 for a, b in zip(first, second, strict=True)) ** 0.5
     )
 
 
@@ -89,7 +89,7 @@ def test_names_of_other_things_are_not_taken_for_colours() -> None:
 
 def test_thresholds_set_apart_as_many_pairs() -> None:
     offered = [colour.rgb for colour in named_colours().values() if colour.use in ("adjective", "thing")]
-    pairs = [(one, other) for place, one in enumerate(offered) for other in offered[:place]]
+    pairs = [(colour, earlier) for place, colour in enumerate(offered) for earlier in offered[:place]]
     shares = [
         sum(colour_distance(*pair, space) >= least for pair in pairs) / len(pairs)
         for space, least in COLOUR_THRESHOLDS.items()

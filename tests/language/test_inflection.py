@@ -11,7 +11,7 @@ from tests.tables import each_row, rest_slow
 
 
 def pairs(text: str) -> list[tuple[str, ...]]:
-    return [tuple(part.strip().replace("_", " ") for part in one.split(":")) for one in text.split()]
+    return [tuple(part.strip().replace("_", " ") for part in pair.split(":")) for pair in text.split()]
 
 
 NOUNS = pairs(
@@ -46,12 +46,12 @@ ADJECTIVES = pairs(
 )
 
 
-@each_row(("one", "many"), NOUNS)
-def test_nouns_go_to_the_plural_and_back(one: str, many: str) -> None:
-    assert pluralise(one) == many
-    assert singularise(many) == one
-    assert is_plural(many) or one == many
-    assert not is_plural(one)
+@each_row(("singular", "many"), NOUNS)
+def test_nouns_go_to_the_plural_and_back(singular: str, many: str) -> None:
+    assert pluralise(singular) == many
+    assert singularise(many) == singular
+    assert is_plural(many) or singular == many
+    assert not is_plural(singular)
 
 
 def test_capitals_stay() -> None:
@@ -89,10 +89,13 @@ def test_degrees_of_adjectives(plain: str, more: str, most: str) -> None:
 
 def lemmas(part: str) -> list[str]:
     words = load_wordnet()
-    found = {
-        lemma for one in range(len(words)) if words.part(one).replace("s", "a") == part for lemma in words.lemmas(one)
+    lemmas_of_part = {
+        lemma
+        for synset in range(len(words))
+        if words.part(synset).replace("s", "a") == part
+        for lemma in words.lemmas(synset)
     }
-    return sorted(one for one in found if one.isalpha() and one.islower())
+    return sorted(lemma for lemma in lemmas_of_part if lemma.isalpha() and lemma.islower())
 
 
 def undone_by_wordnet(form: str, base: str, part: str) -> bool:
@@ -101,24 +104,24 @@ def undone_by_wordnet(form: str, base: str, part: str) -> bool:
 
 
 def share(part: str, tag: str, step: int = 1) -> tuple[float, int]:
-    made = [(base, inflected(base, tag)) for base in lemmas(part)[::step]]
-    kept = [(base, form) for base, form in made if tag != "NNS" or form != base]
+    forms = [(base, inflected(base, tag)) for base in lemmas(part)[::step]]
+    kept = [(base, form) for base, form in forms if tag != "NNS" or form != base]
     good = sum(undone_by_wordnet(form, base, part) for base, form in kept)
     return good / len(kept), len(kept)
 
 
 @pytest.mark.parametrize("step", rest_slow([5, 1]))
 def test_plurals_of_all_nouns_come_back(step: int) -> None:
-    found, count = share("n", "NNS", step)
+    share_undone, count = share("n", "NNS", step)
     assert count > 40_000 / step
-    assert found > 0.985
+    assert share_undone > 0.985
 
 
 @pytest.mark.parametrize("tag", rest_slow(["VBZ", "VBD", "VBG", "VBN"], 2))
 def test_forms_of_all_verbs_come_back(tag: str) -> None:
-    found, count = share("v", tag)
+    share_undone, count = share("v", tag)
     assert count > 8_000
-    assert found > 0.985
+    assert share_undone > 0.985
 
 
 @pytest.mark.parametrize(("tag", "ending"), [("JJR", "er"), ("JJS", "est")])
@@ -136,7 +139,7 @@ def test_degrees_are_those_that_wordnet_lists(tag: str, ending: str) -> None:
 
 def test_the_tables_agree_with_the_list_of_load_wordnet() -> None:
     """Each irregular form in our tables is one that WordNet lists for that word, or that its rules undo."""
-    strangers = [(one, many) for one, many in PLURALS.items() if not undone_by_wordnet(many, one, "n")]
+    strangers = [(singular, many) for singular, many in PLURALS.items() if not undone_by_wordnet(many, singular, "n")]
     assert set(strangers) <= {
         ("person", "people"),
         ("die", "dice"),

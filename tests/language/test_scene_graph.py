@@ -14,19 +14,19 @@ from tests.language.pipelines import needs_the_small_pipeline
 
 
 def tuples(written: str) -> set[tuple[str, ...]]:
-    return {tuple(one.split(", ")) for one in re.findall(r"\(([^)]*)\)", written)}
+    return {tuple(entry.split(", ")) for entry in re.findall(r"\(([^)]*)\)", written)}
 
 
 @pytest.fixture(scope="module")
-def found() -> dict[str, SceneGraph]:
+def graphs() -> dict[str, SceneGraph]:
     parses = parse_texts(list(GRAPHS), cache=False, threads=1)
     return {caption: scene_graph(parse) for caption, parse in zip(GRAPHS, parses, strict=True)}
 
 
 @needs_the_small_pipeline
 @pytest.mark.parametrize("caption", list(GRAPHS))
-def test_graphs_checked_by_hand(caption: str, found: dict[str, SceneGraph]) -> None:
-    assert set(found[caption].tuples()) == tuples(GRAPHS[caption])
+def test_graphs_checked_by_hand(caption: str, graphs: dict[str, SceneGraph]) -> None:
+    assert set(graphs[caption].tuples()) == tuples(GRAPHS[caption])
 
 
 def test_at_least_sixty_captions_are_checked() -> None:
@@ -121,7 +121,7 @@ def test_numbers_are_told_from_other_attributes(word: str, counts: bool) -> None
 
 
 def test_digits_become_words() -> None:
-    assert [number_word(one) for one in ("2", "Two", "20", "21", "½")] == ["two", "two", "twenty", "21", "½"]
+    assert [number_word(digits) for digits in ("2", "Two", "20", "21", "½")] == ["two", "two", "twenty", "21", "½"]
 
 
 def test_kinds_of_attributes_do_not_overlap() -> None:
@@ -157,6 +157,6 @@ def test_any_parse_gives_a_whole_graph(parse: Parse) -> None:
     graph = scene_graph(parse)
     everything = graph.tuples()
     assert len(set(everything)) == len(everything)
-    assert all(word and word == word.lower() for one in everything for word in one)
-    assert {one for one, _ in graph.attributes} <= set(graph.objects)
-    assert {word for one, _, other in graph.relations for word in (one, other)} <= set(graph.objects)
+    assert all(word and word == word.lower() for entry in everything for word in entry)
+    assert {concept for concept, _ in graph.attributes} <= set(graph.objects)
+    assert {word for subject, _, object_ in graph.relations for word in (subject, object_)} <= set(graph.objects)

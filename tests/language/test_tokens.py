@@ -52,7 +52,11 @@ def test_equal_on_every_caption_of_a_real_dataset(shared_data: Path, read: objec
     assert callable(read)
     texts = read(shared_data)
     expected = reference_tokens(texts, apart=False)
-    assert [text for text, one, other in zip(texts, tokenize(texts), expected, strict=True) if one != other] == []
+    assert [
+        text
+        for text, tokens, expected_tokens in zip(texts, tokenize(texts), expected, strict=True)
+        if tokens != expected_tokens
+    ] == []
 
 
 @pytest.mark.slow

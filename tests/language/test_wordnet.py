@@ -28,11 +28,13 @@ SYNSETS = st.integers(0, len(WN) - 1)
 
 def names(synsets: Any) -> list[str]:
     """Sorted, satellites numbered among the adjectives as in the golden file."""
-    return sorted(WN.name(one).replace(".s.", ".a.") for one in synsets)
+    return sorted(WN.name(synset).replace(".s.", ".a.") for synset in synsets)
 
 
-def same_tables(one: tables.Tables, other: tables.Tables) -> bool:
-    return all(np.array_equal(getattr(one, field.name), getattr(other, field.name)) for field in fields(tables.Tables))
+def same_tables(built: tables.Tables, stored: tables.Tables) -> bool:
+    return all(
+        np.array_equal(getattr(built, field.name), getattr(stored, field.name)) for field in fields(tables.Tables)
+    )
 
 
 # Against the golden file
@@ -42,7 +44,7 @@ def test_path_similarity() -> None:
     ones, others, rooted, unrooted = zip(*GOLDEN["path_similarity"], strict=True)
     assert WN.paired_path_similarities(ones, others).tolist() == list(rooted)
     without = WN.paired_path_similarities(ones, others, simulate_root=False).tolist()
-    assert without == [0.0 if one is None else one for one in unrooted]
+    assert without == [0.0 if similarity is None else similarity for similarity in unrooted]
     assert None in unrooted
 
 
@@ -76,7 +78,7 @@ def test_relations() -> None:
 
 def test_senses_in_order() -> None:
     for word, part, expected in GOLDEN["synsets"]:
-        assert [WN.name(one).replace(".s.", ".a.") for one in WN.synsets(word, part)] == expected
+        assert [WN.name(synset).replace(".s.", ".a.") for synset in WN.synsets(word, part)] == expected
 
 
 def test_morphology() -> None:
@@ -121,11 +123,11 @@ def test_words_in_any_writing() -> None:
 
 
 def test_parts_of_speech() -> None:
-    parts = {pos: [WN.part(one) for one in WN.synsets("light", pos)] for pos in (None, "vn", "a", "s")}
+    parts = {pos: [WN.part(synset) for synset in WN.synsets("light", pos)] for pos in (None, "vn", "a", "s")}
     assert [x for i, x in enumerate(parts[None]) if i == 0 or parts[None][i - 1] != x][:2] == ["n", "v"]
     assert parts["vn"][0] == "v"
     assert set(parts["a"]) == {"a", "s"}
-    assert parts["s"] == [one for one in parts["a"] if one == "s"]
+    assert parts["s"] == [part for part in parts["a"] if part == "s"]
 
 
 def test_synonyms() -> None:
@@ -169,7 +171,7 @@ def test_synonym_pairs_are_those_of_the_matrix() -> None:
     slow = [(i, j) for i, a in enumerate(sets) for j, b in enumerate(sets) if a & b]
     assert len(slow) > len(words)
     assert list(zip(rows.tolist(), columns.tolist(), strict=True)) == slow
-    assert np.argwhere(WN.share_synset(words, words)).tolist() == [list(one) for one in slow]
+    assert np.argwhere(WN.share_synset(words, words)).tolist() == [list(pair) for pair in slow]
 
 
 # Properties
@@ -207,8 +209,8 @@ def test_distances_and_depths_by_exhaustion(hypernyms: list[list[int]]) -> None:
         for b in range(size):
             met = [len(p) + len(q) - 2 for p in ways(a) for q in ways(b) if p[-1] == q[-1]]
             expected[a, b] = min(met, default=NO_PATH)
-    counts = np.array([len(one) for one in hypernyms])
-    flat = np.array([x for one in hypernyms for x in one], dtype=np.int32)
+    counts = np.array([len(synsets) for synsets in hypernyms])
+    flat = np.array([x for synsets in hypernyms for x in synsets], dtype=np.int32)
     hierarchy = Hierarchy(Links.counted(counts, flat), np.ones(size, dtype=bool))
     rows = np.arange(size)
     assert np.array_equal(hierarchy.distances(rows, rows), expected)

@@ -42,7 +42,7 @@ def check_pairs(reader: Any, count: int) -> None:
     same_part = [
         rng.choice(pool, (share, 2)) for pool, share in zip(pools, (count // 2, count // 4, count // 20), strict=True)
     ]
-    mixed = rng.integers(0, len(WN), (count - sum(len(one) for one in same_part), 2))
+    mixed = rng.integers(0, len(WN), (count - sum(len(pairs_of_part) for pairs_of_part in same_part), 2))
     pairs = np.concatenate([*same_part, mixed])
     theirs = [a.path_similarity(b) for a, b in zip(read(reader, pairs[:, 0]), read(reader, pairs[:, 1]), strict=True)]
     ours = WN.paired_path_similarities(pairs[:, 0], pairs[:, 1])
@@ -79,7 +79,7 @@ def check_synsets(reader: Any, rows: range) -> None:
         assert same_ids(WN.hyponyms(row), theirs.hyponyms() + theirs.instance_hyponyms())
         assert same_ids(WN.similar_to(row), theirs.similar_tos())
         assert same_ids(WN.attributes(row), theirs.attributes())
-        opposites = {other.synset() for lemma in theirs.lemmas() for other in lemma.antonyms()}
+        opposites = {antonym.synset() for lemma in theirs.lemmas() for antonym in lemma.antonyms()}
         assert same_ids(WN.antonym_synsets(row), opposites)
         # nltk since 3.10 numbers satellites among themselves; the names in use number them among all adjectives.
         if WN.part(row) != "s":
@@ -97,8 +97,8 @@ def test_all_synsets(reader: Any) -> None:
 
 def check_depths(reader: Any, rows: range) -> None:
     theirs = list(read(reader, rows))
-    assert WN.min_depth()[rows].tolist() == [one.min_depth() for one in theirs]
-    assert WN.max_depth()[rows].tolist() == [one.max_depth() for one in theirs]
+    assert WN.min_depth()[rows].tolist() == [synset.min_depth() for synset in theirs]
+    assert WN.max_depth()[rows].tolist() == [synset.max_depth() for synset in theirs]
 
 
 def test_depths(reader: Any) -> None:

@@ -43,7 +43,7 @@ class Collection:
         return replace(ranking, grades=grades[ranking.rows, ranking.relevant].astype(np.float32))
 
     def queries(self, direction: str) -> list[Query]:
-        scores, phi, grades, other = (table.tolist() for table in self.side(direction))
+        scores, phi, grades, groups = (table.tolist() for table in self.side(direction))
         return [
             Query(
                 scores[query],
@@ -51,7 +51,7 @@ class Collection:
                 {item: grade for item, grade in enumerate(grades[query]) if grade},
                 self._groups(direction, query),
                 self._groups(direction, query, non_gt=True),
-                other[query],
+                groups[query],
             )
             for query in range(len(scores))
         ]
@@ -59,17 +59,17 @@ class Collection:
     def _groups(self, direction: str, query: int, non_gt: bool = False) -> list[list[int]]:
         """Images in the order of the votes of the captions of the query's image, as the items of that direction."""
         captions = {image: np.flatnonzero(self.image_of == image).tolist() for image in range(len(self.phi))}
-        own = query if direction == "i2t" else int(self.image_of[query])
+        own_image = query if direction == "i2t" else int(self.image_of[query])
         items = captions if direction == "i2t" else {image: [image] for image in captions}
         relevant = set(np.flatnonzero(self.grades[query] if direction == "i2t" else self.grades[:, query]).tolist())
         left = [
             image
             for image in captions
-            if items[image] and not (non_gt and (image == own or relevant & set(items[image])))
+            if items[image] and not (non_gt and (image == own_image or relevant & set(items[image])))
         ]
-        if not captions[own]:
+        if not captions[own_image]:
             return []
-        votes = {image: fmean(self.phi[image, caption] for caption in captions[own]) for image in left}
+        votes = {image: fmean(self.phi[image, caption] for caption in captions[own_image]) for image in left}
         return [items[image] for image in sorted(left, key=lambda image: (-votes[image], image))]
 
     def moved(self, images: np.ndarray, captions: np.ndarray) -> Collection:

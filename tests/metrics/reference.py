@@ -101,7 +101,7 @@ def orders(scores: Sequence[float], relevant: set[int], ties: str) -> Iterator[l
     """The orders of the gallery that a tie mode stands for: one, or under ``expected`` all of them."""
     groups = []
     for score in sorted(set(scores), reverse=True):
-        tied = [item for item, own in enumerate(scores) if own == score]
+        tied = [item for item, score_of_item in enumerate(scores) if score_of_item == score]
         if ties == "expected":
             groups.append([list(order) for order in permutations(tied)])
         elif ties == "optimistic":
@@ -110,8 +110,8 @@ def orders(scores: Sequence[float], relevant: set[int], ties: str) -> Iterator[l
             groups.append([sorted(tied, key=lambda item: item in relevant)])
         else:
             groups.append([tied])
-    for chosen in product(*groups):
-        yield [item for group in chosen for item in group]
+    for ordering in product(*groups):
+        yield [item for group in ordering for item in group]
 
 
 def value(spec: MetricSpec, scores: Sequence[float], relevant: set[int], ties: str = "stable") -> Any:

@@ -22,28 +22,28 @@ class Captioned:
     scores: list[list[int]]
 
     def captions(self, image: int) -> list[int]:
-        return [caption for caption, own in enumerate(self.image_of) if own == image]
+        return [caption for caption, image_of_caption in enumerate(self.image_of) if image_of_caption == image]
 
     def semantic_recall(self, direction: str, query: int, m: int, k: int, non_gt: bool) -> float | None:
         """The rule once more: who votes, for whom, what is relevant, what is retrieved."""
-        own = query if direction == "i2t" else self.image_of[query]
-        voters = self.captions(own)
+        own_image = query if direction == "i2t" else self.image_of[query]
+        voters = self.captions(own_image)
         votes = []
         for image in range(len(self.phi)):
-            if non_gt and image == own:
+            if non_gt and image == own_image:
                 continue
             mean = sum(self.phi[image][caption] for caption in voters) / len(voters)
             votes.append((-mean, image))
-        chosen = [image for _, image in sorted(votes)[:m]]
+        images = [image for _, image in sorted(votes)[:m]]
         if direction == "i2t":
-            relevant = [caption for image in chosen for caption in self.captions(image)]
+            relevant = [caption for image in images for caption in self.captions(image)]
             gallery = range(len(self.image_of))
             order = sorted(gallery, key=lambda caption: (-self.scores[query][caption], caption))
             retrieved = [caption for caption in order if not (non_gt and caption in voters)]
         else:
-            relevant = chosen
+            relevant = images
             order = sorted(range(len(self.phi)), key=lambda image: (-self.scores[image][query], image))
-            retrieved = [image for image in order if not (non_gt and image == own)]
+            retrieved = [image for image in order if not (non_gt and image == own_image)]
         return len(set(relevant) & set(retrieved[:k])) / len(relevant) if relevant else None
 
 

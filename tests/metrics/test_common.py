@@ -29,7 +29,11 @@ def variants() -> list[MetricSpec]:
             continue  # test_graded_common.py does the same for them
         flags = [option.name for option in family.options if option.kind == "flag"]
         cutoffs = {"none": [None], "optional": [None, 1, 3], "required": [1, 2, 3, 10]}[family.cutoff]
-        specs += [MetricSpec(family.name, chosen, k) for chosen in ((), *((flag,) for flag in flags)) for k in cutoffs]
+        specs += [
+            MetricSpec(family.name, flags_of_spec, k)
+            for flags_of_spec in ((), *((flag,) for flag in flags))
+            for k in cutoffs
+        ]
     return specs
 
 
@@ -56,8 +60,8 @@ def galleries(draw: st.DrawFn, items: int = 6, few_scores: bool = True) -> tuple
 
 def per_query(spec: MetricSpec, scores: list[list[float]], relevant: list[set[int]], ties: str) -> list[float]:
     result = []
-    for row, own in zip(scores, relevant, strict=True):
-        figure = value(spec, row, own, ties) if own else float("nan")
+    for row, relevant_items in zip(scores, relevant, strict=True):
+        figure = value(spec, row, relevant_items, ties) if relevant_items else float("nan")
         if isinstance(figure, list):
             figure = headline(MetricSpec(spec.family), figure)
         result.append(figure)
@@ -88,7 +92,11 @@ def test_headline_agrees_with_the_reference(spec: MetricSpec, ties: str) -> None
     assert set() in relevant
     figures = measure({"i2t": rank(scores, relevant)}, {"i2t": np.arange(9)}, [spec], ties=ties, resamples=10)
     metric = figures[f"i2t/{spec}"]
-    values = [value(spec, row, own, ties) for row, own in zip(scores, relevant, strict=True) if own]
+    values = [
+        value(spec, row, relevant_items, ties)
+        for row, relevant_items in zip(scores, relevant, strict=True)
+        if relevant_items
+    ]
     assert metric.mean == pytest.approx(headline(spec, values), rel=1e-12)
     assert (metric.n, metric.excluded) == (len(values), 9 - len(values))
     lowest, highest = family_of(spec).range

@@ -111,9 +111,9 @@ def test_ties_by_hand() -> None:
 def test_equal_similarities_go_by_index() -> None:
     """Of captions that are equally similar, the lower index is among the m."""
     gains = {"cider": GainMatrix([[1.0, 3.0, 3.0, 3.0]])}
-    for chosen, expected in ((1, 1.0), (2, 1.0), (3, 0.0)):
+    for column, expected in ((1, 1.0), (2, 1.0), (3, 0.0)):
         scores = np.zeros((1, 4))
-        scores[0, chosen] = 1
+        scores[0, column] = 1
         assert compute(parse_metric("SRhit[m=2]@1").spec, rank(scores, [{0}]), "stable", gains)[0] == expected
 
 
@@ -158,7 +158,7 @@ def test_the_number_of_captions_per_image_does_not_matter() -> None:
                    "SRhit[m=1]@2", "nDCG[cider]@3"):  # fmt: skip
         spec = parse_metric(metric).spec
         few = compute(spec, rank(scores.T, truth, "t2i"), "stable", once)
-        many = compute(spec, rank(np.repeat(scores.T, 3, axis=0), [own for own in truth for _ in range(3)], "t2i"),
+        many = compute(spec, rank(np.repeat(scores.T, 3, axis=0), [items for items in truth for _ in range(3)], "t2i"),
                        "stable", thrice)  # fmt: skip
         np.testing.assert_allclose(many, np.repeat(few, 3), rtol=1e-12, err_msg=metric)
         assert many.mean() == pytest.approx(few.mean())

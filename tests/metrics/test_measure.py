@@ -28,8 +28,8 @@ RANDOM = np.random.default_rng(0)
 IMAGE_OF = np.repeat(np.arange(8), 3)
 SCORES = RANDOM.normal(size=(8, 24))
 RANKINGS = {
-    "i2t": rank(SCORES, [set(np.flatnonzero(one == IMAGE_OF).tolist()) for one in range(8)]),
-    "t2i": rank(SCORES.T, [{int(one)} for one in IMAGE_OF], "t2i"),
+    "i2t": rank(SCORES, [set(np.flatnonzero(image == IMAGE_OF).tolist()) for image in range(8)]),
+    "t2i": rank(SCORES.T, [{int(image)} for image in IMAGE_OF], "t2i"),
 }
 CLUSTERS = {"i2t": np.arange(8), "t2i": IMAGE_OF}
 

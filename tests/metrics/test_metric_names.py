@@ -45,7 +45,7 @@ ONE_DIRECTION = [
 BOTH = ["Rsum", "Rsum[capped]"]
 
 
-@each_row("text", [*ONE_DIRECTION, *BOTH, *(f"t2i/{one}" for one in ONE_DIRECTION)])
+@each_row("text", [*ONE_DIRECTION, *BOTH, *(f"t2i/{metric}" for metric in ONE_DIRECTION)])
 def test_prints_as_it_is_written(text: str) -> None:
     assert str(parse_metric(text)) == text
 
@@ -97,8 +97,8 @@ def test_a_matrix_named_as_a_similarity_in_another_case_is_the_matrix() -> None:
     figures = [{name: values.mean for name, values in run.values.items()} for run in runs]
     assert figures[0] == figures[1]
     assert set(figures[0]) == {"i2t/NCS[cider]@1", "t2i/NCS[cider]@1"}
-    own = cl.evaluate(dataset, scores=scores, metrics="NCS[cider]@1", resamples=0)
-    assert own["i2t/NCS[cider]@1"].mean != figures[0]["i2t/NCS[cider]@1"]
+    with_matrix = cl.evaluate(dataset, scores=scores, metrics="NCS[cider]@1", resamples=0)
+    assert with_matrix["i2t/NCS[cider]@1"].mean != figures[0]["i2t/NCS[cider]@1"]
 
 
 @pytest.mark.parametrize(

@@ -31,8 +31,8 @@ def slow_value(metric: str, scores: list[int], relevant: set[int], size: int, ti
     values = []
     for drawn in combinations(others, size - len(relevant)):
         kept = sorted([*relevant, *drawn])
-        own = {kept.index(item) for item in relevant}
-        values.append(value(parse_metric(metric).spec, [scores[item] for item in kept], own, ties))
+        places = {kept.index(item) for item in relevant}
+        values.append(value(parse_metric(metric).spec, [scores[item] for item in kept], places, ties))
     return fmean(values)
 
 
@@ -74,9 +74,9 @@ def test_drawn_sub_galleries_agree() -> None:
     drawn: dict[str, list[float]] = {str(spec): [] for spec in metrics}
     for _ in range(600):
         kept = sorted([*relevant, *random.choice(others, 37, replace=False).tolist()])
-        own = {kept.index(item) for item in relevant}
+        places = {kept.index(item) for item in relevant}
         for spec in metrics:
-            drawn[str(spec)].append(value(spec, [scores[item] for item in kept], own))
+            drawn[str(spec)].append(value(spec, [scores[item] for item in kept], places))
     for spec in metrics:
         values = drawn[str(spec)]
         error = np.std(values) / len(values) ** 0.5
@@ -86,11 +86,11 @@ def test_drawn_sub_galleries_agree() -> None:
 def slow_median(scores: list[list[int]], relevant: list[set[int]], size: int) -> float:
     """The median over all queries and all their sub-galleries, every query weighing the same."""
     weighted = []
-    for row, own in zip(scores, relevant, strict=True):
-        others = [item for item in range(len(row)) if item not in own]
-        samples = list(combinations(others, size - len(own)))
+    for row, relevant_items in zip(scores, relevant, strict=True):
+        others = [item for item in range(len(row)) if item not in relevant_items]
+        samples = list(combinations(others, size - len(relevant_items)))
         for drawn in samples:
-            first = max(row[item] for item in own)
+            first = max(row[item] for item in relevant_items)
             before = sum(row[item] >= first for item in drawn)  # pessimistic: no index to look at
             weighted.append((1 + before, Fraction(1, len(samples))))
     weighted.sort()

@@ -9,5 +9,5 @@ import pytest
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
     here = Path(__file__).parent
-    named = [Path(config.invocation_params.dir, argument.partition("::")[0]).resolve() for argument in config.args]
-    return None if any(path.is_relative_to(here) for path in named) else True
+    arguments = [Path(config.invocation_params.dir, argument.partition("::")[0]).resolve() for argument in config.args]
+    return None if any(path.is_relative_to(here) for path in arguments) else True

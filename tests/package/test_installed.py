@@ -217,14 +217,16 @@ def test_typed_project(base: Environment) -> None:
 
 def interpreters() -> Iterator[tuple[str, str]]:
     """The interpreters at hand: those of ``PYTHONS``, on the path, or of pyenv."""
-    named = os.environ.get("PYTHONS", "").split()
+    interpreters_given = os.environ.get("PYTHONS", "").split()
     for version in VERSIONS:
         pyenv = sorted(Path("~/.pyenv/versions").expanduser().glob(f"{version}.*/bin/python{version}"))
-        for candidate in (*named, f"python{version}", *map(str, pyenv)):
+        for candidate in (*interpreters_given, f"python{version}", *map(str, pyenv)):
             program = shutil.which(candidate)
-            about = "import sys; print('%d.%d' % sys.version_info[:2])"
-            shown = program and subprocess.run([program, "-c", about], capture_output=True, text=True, check=False)
-            if shown and shown.stdout.strip() == version:
+            prints_version = "import sys; print('%d.%d' % sys.version_info[:2])"
+            version_call = program and subprocess.run(
+                [program, "-c", prints_version], capture_output=True, text=True, check=False
+            )
+            if version_call and version_call.stdout.strip() == version:
                 yield version, str(program)
                 break
 

@@ -32,7 +32,7 @@ from tests.language.pipelines import needs_a_pipeline
 ENTRIES = list(PERTURBATIONS)
 every_perturbation = pytest.mark.parametrize(
     "name",
-    [pytest.param(one.name, marks=[needs_a_pipeline] if one.details["tags"] else []) for one in ENTRIES],
+    [pytest.param(entry.name, marks=[needs_a_pipeline] if entry.details["tags"] else []) for entry in ENTRIES],
 )
 
 ORDINARY = (
@@ -71,23 +71,23 @@ _SENTENCES = st.lists(st.sampled_from(_WORDS.split()), max_size=9).map(" ".join)
 _TEXTS = st.one_of(_SENTENCES, st.text(max_size=25), st.text(alphabet="aAbé\u0301 .-'\n", max_size=15))
 
 
-def check(original: str, found: Perturbed) -> None:
+def check(original: str, perturbed: Perturbed) -> None:
     """The contract of one result."""
-    assert found.original == original
-    assert apply_edits(original, found.edits) == found.text
-    assert list(found.edits) == sorted(found.edits)
-    for edit in found.edits:
+    assert perturbed.original == original
+    assert apply_edits(original, perturbed.edits) == perturbed.text
+    assert list(perturbed.edits) == sorted(perturbed.edits)
+    for edit in perturbed.edits:
         assert original[edit.start : edit.end] == edit.before
         assert edit.span == (edit.start, edit.end)
         assert edit.before != edit.after
-    if found.applied:
-        assert found.text != original
-        assert found.reason == ""
-        assert found.edits
+    if perturbed.applied:
+        assert perturbed.text != original
+        assert perturbed.reason == ""
+        assert perturbed.edits
     else:
-        assert found.text == original
-        assert found.reason.strip()
-        assert not found.edits
+        assert perturbed.text == original
+        assert perturbed.reason.strip()
+        assert not perturbed.edits
 
 
 def quick(name: str) -> int:
@@ -99,14 +99,14 @@ def quick(name: str) -> int:
 @every_perturbation
 def test_ordinary_and_odd_captions(name: str) -> None:
     texts = [*ORDINARY, *ODD]
-    for text, found in zip(texts, cl.perturb(name, texts), strict=True):
-        check(text, found)
+    for text, perturbed in zip(texts, cl.perturb(name, texts), strict=True):
+        check(text, perturbed)
 
 
 @every_perturbation
 def test_the_common_group_changes_ordinary_captions(name: str) -> None:
-    found = cl.perturb(name, ORDINARY)
-    assert any(one.applied for one in found), [one.reason for one in found]
+    results = cl.perturb(name, ORDINARY)
+    assert any(result.applied for result in results), [result.reason for result in results]
 
 
 @every_perturbation
@@ -114,8 +114,8 @@ def test_any_text(name: str) -> None:
     @settings(max_examples=quick(name), suppress_health_check=[HealthCheck.too_slow])
     @given(texts=st.lists(_TEXTS, max_size=12), seed=st.integers(0, 2**40))
     def holds(texts: list[str], seed: int) -> None:
-        for text, found in zip(texts, cl.perturb(name, texts, seed=seed), strict=True):
-            check(text, found)
+        for text, perturbed in zip(texts, cl.perturb(name, texts, seed=seed), strict=True):
+            check(text, perturbed)
 
     holds()
 
@@ -168,7 +168,7 @@ def test_the_seed_matters_where_there_is_a_choice(monkeypatch: pytest.MonkeyPatc
         monkeypatch.setattr(Draws, name, observed(getattr(Draws, name)))
     for entry in ENTRIES:
         choices.clear()
-        outcomes = {tuple(one.text for one in cl.perturb(entry.name, ORDINARY, seed=seed)) for seed in range(5)}
+        outcomes = {tuple(result.text for result in cl.perturb(entry.name, ORDINARY, seed=seed)) for seed in range(5)}
         assert (len(outcomes) > 1) == (max(choices, default=0) > 1), entry.name
 
 
@@ -197,9 +197,9 @@ def shout() -> Iterator[str]:
 def test_registering_enrols(shout: str) -> None:
     assert PERTURBATIONS[shout].summary == "Add a mark at the end."
     texts: Sequence[str] = [*ORDINARY, *ODD]
-    for text, found in zip(texts, cl.perturb(shout, texts, mark="?"), strict=True):
-        check(text, found)
-        assert found.applied == bool(Caption(text).words)
+    for text, perturbed in zip(texts, cl.perturb(shout, texts, mark="?"), strict=True):
+        check(text, perturbed)
+        assert perturbed.applied == bool(Caption(text).words)
     with pytest.raises(UsageError, match="no option 'loudness'"):
         cl.perturb(shout, texts, loudness=3)
 

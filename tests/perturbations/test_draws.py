@@ -18,9 +18,9 @@ def test_the_first_draw_is_the_documented_hash() -> None:
 
 @given(seed=st.integers(), key=st.text(), counts=st.lists(st.integers(1, 1000), max_size=40))
 def test_the_same_key_gives_the_same_draws_within_bounds(seed: int, key: str, counts: list[int]) -> None:
-    one, two = Draws(seed, "x", key), Draws(seed, "x", key)
-    drawn = [one.below(count) for count in counts]
-    assert drawn == [two.below(count) for count in counts]
+    first, second = Draws(seed, "x", key), Draws(seed, "x", key)
+    drawn = [first.below(count) for count in counts]
+    assert drawn == [second.below(count) for count in counts]
     assert all(0 <= value < count for value, count in zip(drawn, counts, strict=True))
 
 
@@ -31,10 +31,10 @@ def test_another_seed_purpose_or_caption_gives_other_draws() -> None:
 
 
 def test_every_order_is_as_likely() -> None:
-    seen = Counter(tuple(Draws(0, "orders", str(turn)).shuffled("abcd")) for turn in range(24_000))
-    assert set(seen) == set(permutations("abcd"))
+    counts = Counter(tuple(Draws(0, "orders", str(turn)).shuffled("abcd")) for turn in range(24_000))
+    assert set(counts) == set(permutations("abcd"))
     # 24 orders, 1,000 expected of each; χ² with 23 degrees of freedom is above 49.7 once in a thousand times.
-    assert sum((count - 1000) ** 2 / 1000 for count in seen.values()) < 49.7
+    assert sum((count - 1000) ** 2 / 1000 for count in counts.values()) < 49.7
 
 
 def test_fractions_fill_the_unit_interval() -> None:

@@ -18,10 +18,10 @@ WORDS = st.lists(st.text("abcde", min_size=1, max_size=5), min_size=1, max_size=
 
 
 def texts_of(name: str, text: str) -> set[str]:
-    (found,) = candidate_edits([name], [text])
-    assert found.complete
-    assert len({one.text for one in found.candidates}) == len(found)
-    return {one.text for one in found.candidates}
+    (edits,) = candidate_edits([name], [text])
+    assert edits.complete
+    assert len({candidate.text for candidate in edits.candidates}) == len(edits)
+    return {candidate.text for candidate in edits.candidates}
 
 
 def each_word(words: list[str], changed: dict[int, set[str]]) -> set[str]:
@@ -56,9 +56,9 @@ def test_every_neighbour_on_the_keyboard(words: list[str]) -> None:
 @given(WORDS)
 def test_of_an_order_every_swap_of_two(words: list[str]) -> None:
     swapped = set()
-    for one, other in combinations(range(len(words)), 2):
+    for first, second in combinations(range(len(words)), 2):
         order = list(words)
-        order[one], order[other] = order[other], order[one]
+        order[first], order[second] = order[second], order[first]
         swapped.add(" ".join(order))
     assert texts_of("shuffle_all_words", " ".join(words)) == swapped - {" ".join(words)}
 
@@ -73,17 +73,17 @@ def test_what_is_drawn_is_among_the_candidates(words: list[str], seed: int) -> N
 
 @given(st.text(max_size=30))
 def test_any_text_is_safe_and_edits_reproduce_it(text: str) -> None:
-    (found,) = candidate_edits(["char_swap", "extra_char", "shuffle_all_words", "distraction_false"], [text])
-    for one in found.candidates:
-        assert apply_edits(text, one.edits) == one.text != text
-        assert one.characters == edit_distance(text, one.text) >= 1
-    costs = [(one.characters, one.words) for one in found.candidates]
+    (edits,) = candidate_edits(["char_swap", "extra_char", "shuffle_all_words", "distraction_false"], [text])
+    for candidate in edits.candidates:
+        assert apply_edits(text, candidate.edits) == candidate.text != text
+        assert candidate.characters == edit_distance(text, candidate.text) >= 1
+    costs = [(candidate.characters, candidate.words) for candidate in edits.candidates]
     assert costs == sorted(costs)
 
 
 def test_a_text_of_several_perturbations_names_them_all() -> None:
-    (found,) = candidate_edits(["char_swap", "missing_char", "shuffle_all_words", "shuffle_trigrams"], ["ab cd"])
-    assert {one.text: one.perturbations for one in found.candidates} == {
+    (edits,) = candidate_edits(["char_swap", "missing_char", "shuffle_all_words", "shuffle_trigrams"], ["ab cd"])
+    assert {candidate.text: candidate.perturbations for candidate in edits.candidates} == {
         "ba cd": ("char_swap",),
         "ab dc": ("char_swap",),
         "b cd": ("missing_char",),
@@ -93,12 +93,14 @@ def test_a_text_of_several_perturbations_names_them_all() -> None:
         "cd ab": ("shuffle_all_words",),
     }
     (same,) = candidate_edits(["shuffle_all_words", "shuffle_within_trigrams"], ["ab cd"])
-    assert [one.perturbations for one in same.candidates] == [("shuffle_all_words", "shuffle_within_trigrams")]
+    assert [candidate.perturbations for candidate in same.candidates] == [
+        ("shuffle_all_words", "shuffle_within_trigrams")
+    ]
 
 
 def test_an_edit_touches_words() -> None:
-    (found,) = candidate_edits(["shuffle_all_words", "missing_char"], ["one two three"])
-    words = {one.text: one.words for one in found.candidates}
+    (edits,) = candidate_edits(["shuffle_all_words", "missing_char"], ["one two three"])
+    words = {candidate.text: candidate.words for candidate in edits.candidates}
     assert words["two one three"] == 2
     assert words["one to three"] == 1
 
@@ -109,15 +111,15 @@ def test_colours_come_from_the_corpus() -> None:
     (alone,) = candidate_edits(["color_in"], ["A red car ."])
     (among,) = candidate_edits(["color_in"], ["A red car ."], corpus=corpus)
     assert not alone.candidates
-    assert {one.text for one in among.candidates} == {"A blue car .", "A green car ."}
+    assert {candidate.text for candidate in among.candidates} == {"A blue car .", "A green car ."}
 
 
 # Perturbations of other shapes
 
 
 def outcomes_of(change: object, text: str, limit: int = 8_000) -> tuple[set[str], bool]:
-    found = outcomes("test", change, Caption(text), {}, limit=limit)  # type: ignore[arg-type]
-    return {apply_edits(text, edits) for edits in found.edits}, found.complete
+    possible = outcomes("test", change, Caption(text), {}, limit=limit)  # type: ignore[arg-type]
+    return {apply_edits(text, edits) for edits in possible.edits}, possible.complete
 
 
 def test_a_coin_shows_both_sides() -> None:
@@ -172,28 +174,28 @@ def test_unknown_names_and_options_are_refused() -> None:
 # The distance
 
 
-def slow_distance(one: str, other: str) -> int:
+def slow_distance(text: str, changed: str) -> int:
     """The recurrence as it is defined."""
 
     @cache
     def of(i: int, j: int) -> int:
         if not i or not j:
             return i + j
-        best = min(of(i - 1, j) + 1, of(i, j - 1) + 1, of(i - 1, j - 1) + (one[i - 1] != other[j - 1]))
-        if i > 1 and j > 1 and one[i - 1] == other[j - 2] and one[i - 2] == other[j - 1]:
+        best = min(of(i - 1, j) + 1, of(i, j - 1) + 1, of(i - 1, j - 1) + (text[i - 1] != changed[j - 1]))
+        if i > 1 and j > 1 and text[i - 1] == changed[j - 2] and text[i - 2] == changed[j - 1]:
             best = min(best, of(i - 2, j - 2) + 1)
         return best
 
-    return of(len(one), len(other))
+    return of(len(text), len(changed))
 
 
 @given(st.text("abc", max_size=9), st.text("abc", max_size=9))
-def test_distance_is_the_recurrence(one: str, other: str) -> None:
-    assert edit_distance(one, other) == slow_distance(one, other) == edit_distance(other, one)
+def test_distance_is_the_recurrence(text: str, changed: str) -> None:
+    assert edit_distance(text, changed) == slow_distance(text, changed) == edit_distance(changed, text)
 
 
 @pytest.mark.parametrize(
-    ("one", "other", "distance"),
+    ("text", "changed", "distance"),
     [
         ("", "", 0),
         ("dog", "dgo", 1),
@@ -203,5 +205,5 @@ def test_distance_is_the_recurrence(one: str, other: str) -> None:
         ("ü", "u", 1),
     ],
 )
-def test_distances(one: str, other: str, distance: int) -> None:
-    assert edit_distance(one, other) == distance
+def test_distances(text: str, changed: str, distance: int) -> None:
+    assert edit_distance(text, changed) == distance

@@ -23,28 +23,28 @@ def captions_of(folder: Path, name: str) -> dict[str, str]:
     return {caption: text for caption, _, text in rows}
 
 
-def keeps_words(one: Perturbed) -> bool:
-    return words(one.original) == words(one.text)
+def keeps_words(result: Perturbed) -> bool:
+    return words(result.original) == words(result.text)
 
 
-def swaps_two_neighbours(one: Perturbed) -> bool:
-    (edit,) = one.edits
+def swaps_two_neighbours(result: Perturbed) -> bool:
+    (edit,) = result.edits
     return len(edit.before) == 2 and edit.after == edit.before[::-1] and edit.after != edit.before
 
 
-def drops_a_letter(one: Perturbed) -> bool:
-    (edit,) = one.edits
+def drops_a_letter(result: Perturbed) -> bool:
+    (edit,) = result.edits
     return edit.after == "" and len(edit.before) == 1 and edit.before.isalpha()
 
 
-def types_a_neighbour(one: Perturbed) -> bool:
-    (edit,) = one.edits
-    around = one.original[max(edit.start - 1, 0) : edit.start + 1].lower()
+def types_a_neighbour(result: Perturbed) -> bool:
+    (edit,) = result.edits
+    around = result.original[max(edit.start - 1, 0) : edit.start + 1].lower()
     return edit.before == "" and any(edit.after.lower() in KEY_NEIGHBOURS.get(key, ()) for key in around)
 
 
-def hits_a_neighbour(one: Perturbed) -> bool:
-    (edit,) = one.edits
+def hits_a_neighbour(result: Perturbed) -> bool:
+    (edit,) = result.edits
     same_case = edit.after.isupper() == edit.before.isupper()
     return same_case and edit.after.lower() in KEY_NEIGHBOURS[edit.before.lower()]
 
@@ -58,8 +58,8 @@ CHECKS: dict[str, Callable[[Perturbed], bool]] = {
     "missing_char": drops_a_letter,
     "extra_char": types_a_neighbour,
     "nearby_char": hits_a_neighbour,
-    "distraction_true": lambda one: one.text.endswith(" and true is true."),
-    "distraction_false": lambda one: one.text.endswith(" and false is false."),
+    "distraction_true": lambda result: result.text.endswith(" and true is true."),
+    "distraction_false": lambda result: result.text.endswith(" and false is false."),
     **{name: keeps_words for name in GROUPS["all"] if name.startswith("shuffle")},
 }
 
@@ -70,11 +70,11 @@ CHECKS: dict[str, Callable[[Perturbed], bool]] = {
 def test_every_caption_comes_out_as_its_edits_say(shared_data: Path, name: str) -> None:
     captions = captions_of(shared_data, name)
     assert len(captions) == {"flickr8k": 40_460, "coco": 25_000}[name]
-    everything = [one.name for one in PERTURBATIONS]
+    everything = [perturbation.name for perturbation in PERTURBATIONS]
     for perturbation, results in perturb_each(everything, captions):
-        check = CHECKS.get(perturbation, lambda one: True)
-        for one in results:
-            assert apply_edits(one.original, one.edits) == one.text
-            assert one.applied == (one.text != one.original) == (not one.reason)
-            assert not one.applied or check(one), (perturbation, one)
-        assert any(one.applied for one in results)
+        check = CHECKS.get(perturbation, lambda result: True)
+        for result in results:
+            assert apply_edits(result.original, result.edits) == result.text
+            assert result.applied == (result.text != result.original) == (not result.reason)
+            assert not result.applied or check(result), (perturbation, result)
+        assert any(result.applied for result in results)

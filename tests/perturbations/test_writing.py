@@ -36,18 +36,18 @@ def test_each_folder_is_a_dataset_with_the_same_ids(dataset: Dataset, tmp_path: 
     facts = write_perturbations(dataset, NAMES, tmp_path / "out", seed=4)
     assert list(facts) == list(NAMES)
     for name in NAMES:
-        found = cl.load_dataset(tmp_path / "out" / name)
+        perturbed = cl.load_dataset(tmp_path / "out" / name)
         expected = cl.perturb(name, dataset, seed=4)
-        assert found.caption_ids == dataset.caption_ids
-        assert found.image_ids == dataset.image_ids
-        assert found.images["category"].to_list() == ["x", "y", "z"]
-        assert found.texts == tuple(one.text for one in expected)
-        assert read_perturbed(found) == expected
-        applied = sum(one.applied for one in expected)
+        assert perturbed.caption_ids == dataset.caption_ids
+        assert perturbed.image_ids == dataset.image_ids
+        assert perturbed.images["category"].to_list() == ["x", "y", "z"]
+        assert perturbed.texts == tuple(result.text for result in expected)
+        assert read_perturbed(perturbed) == expected
+        applied = sum(result.applied for result in expected)
         assert (facts[name]["captions"], facts[name]["applied"]) == (5, applied)
         assert facts[name]["applied_share"] == applied / 5
         assert sum(facts[name]["reasons"].values()) == 5 - applied
-        assert facts[name]["fingerprint"] == found.fingerprint
+        assert facts[name]["fingerprint"] == perturbed.fingerprint
     for name in ("none", *NAMES):
         plain = cl.load_dataset(tmp_path / "out" / f"{name}.jsonl")
         whole = dataset if name == "none" else cl.load_dataset(tmp_path / "out" / name)
@@ -61,12 +61,12 @@ def test_each_folder_is_a_dataset_with_the_same_ids(dataset: Dataset, tmp_path: 
 
 def test_a_stopped_run_is_gone_on_with(dataset: Dataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = write_perturbations(dataset, NAMES, tmp_path / "whole")
-    made: list[str] = []
+    written: list[str] = []
     real = writing.perturbed_dataset
 
     def counting(based: Dataset, name: str, *rest: Any) -> Dataset:
-        made.append(name)
-        if len(made) == 2:
+        written.append(name)
+        if len(written) == 2:
             raise KeyboardInterrupt
         return real(based, name, *rest)
 
@@ -75,14 +75,14 @@ def test_a_stopped_run_is_gone_on_with(dataset: Dataset, tmp_path: Path, monkeyp
         write_perturbations(dataset, NAMES, tmp_path / "out")
     assert not (tmp_path / "out").exists()
     assert write_perturbations(dataset, NAMES, tmp_path / "out") == whole
-    assert made == [NAMES[0], NAMES[1], NAMES[1], NAMES[2]]
+    assert written == [NAMES[0], NAMES[1], NAMES[1], NAMES[2]]
     texts = [f"{name}.jsonl" for name in ("none", *NAMES)]
-    assert sorted(one.name for one in (tmp_path / "out").iterdir()) == sorted([*NAMES, *texts, SUMMARY])
+    assert sorted(file.name for file in (tmp_path / "out").iterdir()) == sorted([*NAMES, *texts, SUMMARY])
     write_perturbations(dataset, NAMES, tmp_path / "out")
-    assert len(made) == 4
+    assert len(written) == 4
     shutil.rmtree(tmp_path / "out" / NAMES[0])
     write_perturbations(dataset, [*NAMES, "missing_char"], tmp_path / "out")
-    assert made[4:] == [NAMES[0], "missing_char"]
+    assert written[4:] == [NAMES[0], "missing_char"]
 
 
 def test_nothing_else_is_replaced_unasked(dataset: Dataset, tmp_path: Path) -> None:
@@ -92,15 +92,15 @@ def test_nothing_else_is_replaced_unasked(dataset: Dataset, tmp_path: Path) -> N
         write_perturbations(dataset, NAMES, out, seed=1)
     with pytest.raises(ConflictError, match="different: options"):
         write_perturbations(dataset, NAMES, out, k=2)
-    other = Dataset.of({"z": ["A cat sits."]}, name="other")
+    another = Dataset.of({"z": ["A cat sits."]}, name="other")
     with pytest.raises(ConflictError, match="another dataset"):
-        write_perturbations(other, ["char_swap"], out)
+        write_perturbations(another, ["char_swap"], out)
     write_perturbations(dataset, NAMES, out, seed=1, overwrite=True)
     assert cl.load_dataset(out / "char_swap").texts == tuple(
-        one.text for one in cl.perturb("char_swap", dataset, seed=1)
+        result.text for result in cl.perturb("char_swap", dataset, seed=1)
     )
-    write_perturbations(other, ["char_swap"], out, overwrite=True)
-    assert sorted(one.name for one in out.iterdir()) == ["char_swap", "char_swap.jsonl", "none.jsonl", SUMMARY]
+    write_perturbations(another, ["char_swap"], out, overwrite=True)
+    assert sorted(file.name for file in out.iterdir()) == ["char_swap", "char_swap.jsonl", "none.jsonl", SUMMARY]
     mine = tmp_path / "mine"
     mine.mkdir()
     (mine / "notes.txt").write_text("keep")
@@ -116,8 +116,8 @@ def test_replacing_takes_nothing_that_is_not_ours(dataset: Dataset, tmp_path: Pa
     write_perturbations(dataset, NAMES, out)
     note = out / "char_swap" / "notes.txt"
     note.write_text("keep")
-    other = Dataset.of({"z": ["A cat sits."]}, name="other")
-    for asked, seed in ((other, 0), (dataset, 1)):
+    another = Dataset.of({"z": ["A cat sits."]}, name="other")
+    for asked, seed in ((another, 0), (dataset, 1)):
         with pytest.raises(ConflictError, match=r"also holds char_swap/notes\.txt"):
             write_perturbations(asked, NAMES, out, seed=seed, overwrite=True)
         assert note.read_text() == "keep"
@@ -129,7 +129,7 @@ def test_replacing_takes_nothing_that_is_not_ours(dataset: Dataset, tmp_path: Pa
     summary["perturbations"]["../photos"] = summary["perturbations"]["char_swap"]
     (out / SUMMARY).write_text(json.dumps(summary), encoding="utf-8")
     with cl.storage.verification(False):
-        write_perturbations(other, ["char_swap"], out, overwrite=True)
+        write_perturbations(another, ["char_swap"], out, overwrite=True)
     assert outside.is_dir()
 
 
@@ -161,8 +161,8 @@ def test_pictures_are_changed_too(tmp_path: Path) -> None:
     facts = write_perturbations(dataset, "char_swap,noise@5", tmp_path / "out", image_folder=tmp_path)
     assert list(facts) == ["char_swap", "noise@5"]
     assert facts["noise@5"]["images"] == 1
-    found = cl.load_dataset(tmp_path / "out" / "noise@5")
-    assert found.texts == dataset.texts
+    perturbed = cl.load_dataset(tmp_path / "out" / "noise@5")
+    assert perturbed.texts == dataset.texts
     assert write_perturbations(dataset, "char_swap,noise@5", tmp_path / "out", image_folder=tmp_path) == facts
 
 

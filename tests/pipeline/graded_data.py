@@ -40,8 +40,8 @@ def expected(metric: str, direction: str, scores: np.ndarray, phi: np.ndarray, o
     truth = owner == np.arange(len(scores))[:, None]
     sides = [matrix if direction == "i2t" else matrix.T for matrix in (scores, phi, truth)]
     queries = [
-        Query(row.tolist(), worth.tolist(), dict.fromkeys(np.flatnonzero(own).tolist(), 1.0))
-        for row, worth, own in zip(*sides, strict=True)
+        Query(row.tolist(), worth.tolist(), dict.fromkeys(np.flatnonzero(relevant).tolist(), 1.0))
+        for row, worth, relevant in zip(*sides, strict=True)
     ]
     return [value(parse_metric(metric).spec, query) for query in queries]
 

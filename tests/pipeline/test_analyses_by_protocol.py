@@ -20,10 +20,10 @@ NOTE = "The figures follow the protocol expl."
 
 @pytest.fixture(scope="module")
 def scenes() -> tuple[cl.Run, cl.Dataset]:
-    made = cl.Dataset.of({"a": ["a dog"], "b": ["a boat"]}, images={"width": [100, 100], "height": [50, 50]})
+    without_objects = cl.Dataset.of({"a": ["a dog"], "b": ["a boat"]}, images={"width": [100, 100], "height": [50, 50]})
     rows = [("a", "dog", "dog.n.01", 0.0, 0.0, 40.0, 40.0), ("b", "dog", "dog.n.01", 0.0, 0.0, 10.0, 10.0)]
     objects = pl.DataFrame(rows, schema=["image", "name", "synset", "x", "y", "w", "h"], orient="row")
-    dataset = replace(made, objects=objects)
+    dataset = replace(without_objects, objects=objects)
     scores = np.array([[0.1, 0.9], [0.9, 0.1]], np.float32)
     return cl.evaluate(dataset, scores=scores, metrics="Hit@1", resamples=0), dataset
 
@@ -34,8 +34,8 @@ def test_explain_follows_and_says_so(scenes: tuple[cl.Run, cl.Dataset]) -> None:
     followed = cl.explain(run, dataset=dataset, resamples=0, protocol="expl")
     assert followed.notes == (*plain.notes, NOTE)
     assert followed.settings == {**plain.settings, "threshold": 1.0, "base": "ground_truth", "areas": "share"}
-    one = cl.explain(run, "a#0", dataset=dataset, protocol="expl")
-    assert one.notes[-1] == NOTE
+    explanation = cl.explain(run, "a#0", dataset=dataset, protocol="expl")
+    assert explanation.notes[-1] == NOTE
     assert [explained.notes[-1] for explained in cl.explain(run, ["a#0"], dataset=dataset, protocol="expl")] == [NOTE]
 
 
@@ -56,11 +56,11 @@ def test_agreement_has_the_papers_functions_first(monkeypatch: pytest.MonkeyPatc
     dataset = cl.Dataset.of({"a": ["a dog"]})
     five = find_protocol("five", "agreement")
     assert five is not None
-    own = list(five.setting("agreement", "phi"))
-    for phi in (None, "bleu", ["bleu", own[0]], {"mine": "bleu"}):
+    of_paper = list(five.setting("agreement", "phi"))
+    for phi in (None, "bleu", ["bleu", of_paper[0]], {"mine": "bleu"}):
         cl.agreement(dataset, "file", phi, protocol="five", seed=3)
     assert [phi for phi, _ in received] == [
-        own, [*own, "bleu"], [*own, "bleu"], {**{name: name for name in own}, "mine": "bleu"}
+        of_paper, [*of_paper, "bleu"], [*of_paper, "bleu"], {**{name: name for name in of_paper}, "mine": "bleu"}
     ]  # fmt: skip
     assert all(options == {"seed": 3} for _, options in received)
     cl.agreement(dataset, "file")

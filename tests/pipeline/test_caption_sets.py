@@ -179,11 +179,13 @@ def test_captions_that_do_match_are_compared_as_runs_are(folds: int, ties: Any) 
         dataset, dataset, images=points, captions=(vectors[0], vectors[1]), permutations=500, **options, **SILENT
     )
     for result in ours.results:
-        other = theirs[result.metric]
-        assert (result.before, result.after) == pytest.approx((other.baseline_mean, other.other_mean)), result.metric
-        assert result.difference == pytest.approx(other.difference), result.metric
-        assert result.p_value == pytest.approx(other.p_value), result.metric
-        assert result.adjusted_p == pytest.approx(other.adjusted_p), result.metric
+        expected = theirs[result.metric]
+        assert (result.before, result.after) == pytest.approx((expected.baseline_mean, expected.other_mean)), (
+            result.metric
+        )
+        assert result.difference == pytest.approx(expected.difference), result.metric
+        assert result.p_value == pytest.approx(expected.p_value), result.metric
+        assert result.adjusted_p == pytest.approx(expected.adjusted_p), result.metric
 
 
 def test_embeddings_are_matched_by_id() -> None:
@@ -228,9 +230,9 @@ def test_images_captioned_on_one_side_only() -> None:
 
 def test_no_image_in_common() -> None:
     coarse, before = one_set("coarse")
-    other = cl.Dataset.of({"COCO_val2014_000000000001": ["a dog"]}, "fine")
+    fine = cl.Dataset.of({"COCO_val2014_000000000001": ["a dog"]}, "fine")
     with pytest.raises(InputError, match="share no image") as caught:
-        compare_caption_sets(coarse, other, images=POINTS, captions=(before, np.ones((1, 5))))
+        compare_caption_sets(coarse, fine, images=POINTS, captions=(before, np.ones((1, 5))))
     assert "coco_ids" in str(caught.value)
 
 

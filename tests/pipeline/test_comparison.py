@@ -83,15 +83,15 @@ def test_the_primary_metric_is_corrected_for_pairs_alone(comparison: Comparison,
     content = comparison.as_dict()
     assert content["primary"] == "t2i/Hit@1"
     assert [row["metric"] for row in content["comparisons"] if row["primary"]] == ["t2i/Hit@1"]
-    named = compare(bad, good, primary="MRR", permutations=100)
-    assert [result.metric for result in named.results if result.primary] == ["t2i/MRR"], (
+    by_mrr = compare(bad, good, primary="MRR", permutations=100)
+    assert [result.metric for result in by_mrr.results if result.primary] == ["t2i/MRR"], (
         "of t2i where there is a choice"
     )
-    assert str(named).startswith("good is better than bad by ")
-    assert " points of MRR (" in str(named)
+    assert str(by_mrr).startswith("good is better than bad by ")
+    assert " points of MRR (" in str(by_mrr)
     for metrics, primary in (("i2t/MRR i2t/Hit@1", "i2t/Hit@1"), ("i2t/MRR Rsum", "i2t/MRR"), ("Hit@5", "t2i/Hit@5")):
-        chosen = compare(bad, good, metrics=metrics, permutations=50)
-        assert [result.metric for result in chosen.results if result.primary] == [primary]
+        by_metric = compare(bad, good, metrics=metrics, permutations=50)
+        assert [result.metric for result in by_metric.results if result.primary] == [primary]
     with pytest.raises(UnknownNameError, match="unknown metric among those compared 't2i/MRR'"):
         compare(bad, good, metrics="Hit@1", primary="t2i/MRR", permutations=50)
 
@@ -157,10 +157,14 @@ def test_pooled_metrics_are_tested_over_pairs(comparison: Comparison) -> None:
 def test_queries_are_matched_by_id(good: Run, bad: Run, comparison: Comparison) -> None:
     moved = run("good", 0.3, order=np.random.default_rng(2).permutation(CAPTIONS))
     again = compare(bad, moved, permutations=2000)
-    for result, other in zip(comparison.results, again.results, strict=True):
-        assert (result.p_value, result.wins, result.losses) == (other.p_value, other.wins, other.losses)
+    for result, repeated_result in zip(comparison.results, again.results, strict=True):
+        assert (result.p_value, result.wins, result.losses) == (
+            repeated_result.p_value,
+            repeated_result.wins,
+            repeated_result.losses,
+        )
         assert (result.difference, result.low, result.high) == pytest.approx(
-            (other.difference, other.low, other.high), abs=1e-12
+            (repeated_result.difference, repeated_result.low, repeated_result.high), abs=1e-12
         )
 
 
@@ -191,10 +195,10 @@ def test_several_runs_against_the_first(good: Run, bad: Run) -> None:
 
 
 def test_metrics_can_be_chosen(good: Run, bad: Run) -> None:
-    chosen = compare(bad, good, metrics="R@1 t2i/MRR Rsum", permutations=100)
-    assert [result.metric for result in chosen.results] == ["i2t/Hit@1", "t2i/Hit@1", "t2i/MRR", "Rsum"]
-    assert "R@1 read as Hit@1" in chosen.notes[0]
-    assert "R@1 read as Hit@1" in str(chosen)
+    comparison = compare(bad, good, metrics="R@1 t2i/MRR Rsum", permutations=100)
+    assert [result.metric for result in comparison.results] == ["i2t/Hit@1", "t2i/Hit@1", "t2i/MRR", "Rsum"]
+    assert "R@1 read as Hit@1" in comparison.notes[0]
+    assert "R@1 read as Hit@1" in str(comparison)
 
 
 def test_saved_runs(good: Run, bad: Run, comparison: Comparison, tmp_path) -> None:
@@ -267,8 +271,8 @@ def test_json(comparison: Comparison) -> None:
 
 
 def test_same_seed_same_answer(good: Run, bad: Run) -> None:
-    chosen: dict[str, Any] = {"metrics": "t2i/Hit@5", "permutations": 300}
-    assert compare(bad, good, **chosen) == compare(bad, good, **chosen)
+    options: dict[str, Any] = {"metrics": "t2i/Hit@5", "permutations": 300}
+    assert compare(bad, good, **options) == compare(bad, good, **options)
 
 
 # What cannot be compared
@@ -329,8 +333,8 @@ def test_pooled_metrics_without_rankings(good: Run, bad: Run) -> None:
 
 
 def test_other_tie_modes_are_pointed_out(good: Run) -> None:
-    other = run("other", 0.5, "Hit@1", ties="expected")
-    assert compare(good, other, permutations=50).notes[-1] == (
+    other_ties = run("other", 0.5, "Hit@1", ties="expected")
+    assert compare(good, other_ties, permutations=50).notes[-1] == (
         "The runs break ties differently: good stable, other expected."
     )
 

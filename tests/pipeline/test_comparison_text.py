@@ -60,7 +60,7 @@ def test_the_whole_text() -> None:
     assert str(BOTH).splitlines() == WHOLE.splitlines()
 
 
-def named(*names: str, metrics: Sequence[str] = ("t2i/Hit@1",), all_pairs: bool = False) -> Comparison:
+def comparison_of(*names: str, metrics: Sequence[str] = ("t2i/Hit@1",), all_pairs: bool = False) -> Comparison:
     """Runs of these names; with large figures, intervals and counts."""
     pairs = list(combinations(names, 2))[: None if all_pairs else len(names) - 1]
     results = [
@@ -84,7 +84,7 @@ LONG = "openai_clip-vit-large-patch14-336_on_flickr30k_karpathy_test_with_prompt
 @pytest.mark.parametrize("names", [("tiny", "noisy"), ("siglip-base", "clip-b32", "blip"), (f"{LONG}-1", f"{LONG}-2")])
 def test_it_fits_a_terminal(names: tuple[str, ...], all_pairs: bool) -> None:
     metrics = ("t2i/Hit@1", "t2i/RPrecision", "t2i/NCS[cider,non-gt]@10", "i2t/MedR[all]", "Rsum")
-    wide = named(*names, metrics=metrics, all_pairs=all_pairs)
+    wide = comparison_of(*names, metrics=metrics, all_pairs=all_pairs)
     lines = wide.text(80).splitlines()
     assert max(map(len, lines)) <= 80
     assert max(map(len, str(wide).splitlines())) > 80 or (len(names) == 2 and all_pairs)
@@ -97,7 +97,7 @@ def test_it_fits_a_terminal(names: tuple[str, ...], all_pairs: bool) -> None:
 
 
 def test_names_that_do_not_fit_are_complete() -> None:
-    text = named(f"{LONG}-1", f"{LONG}-2").text(80)
+    text = comparison_of(f"{LONG}-1", f"{LONG}-2").text(80)
     assert "".join(text.split()).count(f"1st:{LONG}-1;2nd:{LONG}-2.") == 1
     assert f"{LONG}-2isbetterthan{LONG}-1" in "".join(text.split()), "a name of a sentence is wrapped, not cut"
 
@@ -113,7 +113,7 @@ def test_an_interval_and_a_p_value_that_disagree_are_explained() -> None:
 
 
 def test_the_usual_table_has_all_its_columns_in_80() -> None:
-    usual = named("tiny", "noisy", metrics=("t2i/Hit@1", "t2i/RPrecision"))
+    usual = comparison_of("tiny", "noisy", metrics=("t2i/Hit@1", "t2i/RPrecision"))
     small = [replace(result, difference=-0.338, low=-0.441, high=-0.247, wins=0, losses=22) for result in usual.results]
     lines = replace(usual, results=tuple(small)).text(80).splitlines()
     header = next(line for line in lines if line.startswith("metric "))
@@ -151,7 +151,7 @@ def test_one_difference_is_printed_the_same_everywhere() -> None:
 
 
 def test_of_many_runs_one_sentence_is_about_the_best() -> None:
-    many = named("a", "b", "c", "d", all_pairs=True)
+    many = comparison_of("a", "b", "c", "d", all_pairs=True)
     figures = {run: {"t2i/Hit@1": (mean, nan, nan)} for run, mean in zip("abcd", (0.5, 0.9, 0.8, 0.7), strict=True)}
     results = [
         replace(result, difference=figures[result.other]["t2i/Hit@1"][0] - figures[result.baseline]["t2i/Hit@1"][0])

@@ -31,8 +31,8 @@ def by_hand(direction: str, *, capped: bool) -> np.ndarray:
         order = sorted(range(len(row)), key=lambda item: (-row[item], item))
         total = 0.0
         for k in (1, 5, 10):
-            found = sum(1 for item in order[:k] if item in relevant)
-            total += found / min(k, len(relevant)) if capped else float(found > 0)
+            hits = sum(1 for item in order[:k] if item in relevant)
+            total += hits / min(k, len(relevant)) if capped else float(hits > 0)
         values.append(100 * total)
     return np.array(values)
 
@@ -120,9 +120,9 @@ class TestEverywhere:
         assert stored["t2i/Rsum"].values == pytest.approx(by_hand("t2i", capped=False))
         capsys.readouterr()
         assert main(["show", "first", "--metrics", "t2i/Rsum"]) == 0
-        shown = capsys.readouterr().out
-        assert f"{stored['t2i/Rsum'].mean:.1f}" in shown
-        assert f"{stored['Rsum'].mean:.1f}" not in shown
+        output = capsys.readouterr().out
+        assert f"{stored['t2i/Rsum'].mean:.1f}" in output
+        assert f"{stored['Rsum'].mean:.1f}" not in output
         assert main(["show", "first", "--metrics", "Rsum"]) == 0
         assert f"{stored['t2i/Rsum'].mean:.1f}" not in capsys.readouterr().out
         assert main(["compare", "first", "second", "--metrics", "t2i/Rsum", "--permutations", "50", "--json"]) == 0

@@ -64,8 +64,8 @@ def test_real_run_of_align_on_coco(shared_data):
     relevance = cl.Relevance.from_pairs(table["coco_image_id"], table["coco_caption_id"])
     lists = cl.read_run(shared_data / "runs" / "align-coco5k-i2t.run.gz")
     run = cl.evaluate(run=lists, relevance=relevance, metrics="CappedRecall@1 CappedRecall@5 CappedRecall@10")
-    got = [round(run[f"i2t/CappedRecall@{k}"].mean, 4) for k in (1, 5, 10)]
-    assert got == [0.6044, 0.4220, 0.5440]
+    recalls = [round(run[f"i2t/CappedRecall@{k}"].mean, 4) for k in (1, 5, 10)]
+    assert recalls == [0.6044, 0.4220, 0.5440]
     with pytest.raises(InputError, match="has 10 items"):
         cl.evaluate(run=lists, relevance=relevance, metrics="Hit@20")
 

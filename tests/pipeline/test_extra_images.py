@@ -94,7 +94,11 @@ def plain_ranks(world: World) -> tuple[list[int], list[int]]:
         ranks = []
         for caption, owner in enumerate(world.owners):
             if owner == image:
-                above = sum(1 for other in range(len(world.owners)) if scores[image, other] > scores[image, caption])
+                above = sum(
+                    1
+                    for better_caption in range(len(world.owners))
+                    if scores[image, better_caption] > scores[image, caption]
+                )
                 ranks.append(1 + above)
         of_images.append(min(ranks))
     of_captions = []
@@ -197,9 +201,9 @@ class TestGradedMetrics:
         before = cl.evaluate(small, scores=scores, metrics=metrics, resamples=0)
         after = cl.evaluate(large, scores=first, metrics=metrics, resamples=0)
         assert after["t2i/NCS[cider]@1"].mean == 0
-        own = np.array([phi[row, row] for row in range(4)])
+        own_phi = np.array([phi[row, row] for row in range(4)])
         ideal = np.array([np.sort(phi[:, column])[::-1][:3].sum() for column in range(4)])
-        assert after["t2i/NCS[cider]@3"].mean == pytest.approx((own / ideal).mean())
+        assert after["t2i/NCS[cider]@3"].mean == pytest.approx((own_phi / ideal).mean())
         assert after["t2i/SR[cider, m=2]@3"].mean == 0.5
         for name in (name for name in before.values if name.startswith("i2t/")):
             assert after[name].mean == pytest.approx(before[name].mean)
@@ -231,7 +235,7 @@ class TestFoldsAndRefusals:
         ranks = []
         for column, image in enumerate(n for n in range(12) if n % 3):
             fold = range(6) if image < 6 else range(6, 12)
-            ranks.append(1 + sum(scores[other, column] > scores[image, column] for other in fold))
+            ranks.append(1 + sum(scores[better_image, column] > scores[image, column] for better_image in fold))
         assert run["t2i/MeanR"].mean == pytest.approx(np.mean(ranks))
 
     def test_vectors_of_the_captioned_images_only(self) -> None:
@@ -258,14 +262,14 @@ def test_lists_count_at_their_rank_where_skip_unknown_would_promote_them() -> No
 def test_two_runs_are_compared_over_the_captioned_images() -> None:
     """The paired difference, its interval and its p-value do not depend on images that are no query."""
     world, rng = sample(), np.random.default_rng(1)
-    other = world.scores + rng.normal(0, 0.01, world.scores.shape)
+    noisy = world.scores + rng.normal(0, 0.01, world.scores.shape)
     low = np.full((5, 40), -2.0)  # five more images, ranked last for every caption
     larger = world.dataset.with_extra_images([f"more{n}" for n in range(5)])
     runs = [
         [cl.evaluate(dataset, scores=scores, name=name, metrics="Hit@1 Rsum") for name, scores in pairs]
         for dataset, pairs in (
-            (world.dataset, (("first", world.scores), ("second", other))),
-            (larger, (("first", np.vstack([world.scores, low])), ("second", np.vstack([other, low])))),
+            (world.dataset, (("first", world.scores), ("second", noisy))),
+            (larger, (("first", np.vstack([world.scores, low])), ("second", np.vstack([noisy, low])))),
         )
     ]
     first, second = (cl.compare(*pair, permutations=200) for pair in runs)

@@ -23,12 +23,14 @@ def dataset_of(images: int = 50, captions: int = 2, ending: str = "") -> cl.Data
 
 def perfect_lists(dataset: cl.Dataset, length: int = 4) -> dict[str, list[str]]:
     """For every image its own captions, then those of the next images."""
-    own: dict[str, list[str]] = {image: [] for image in dataset.image_ids}
+    captions_of: dict[str, list[str]] = {image: [] for image in dataset.image_ids}
     for caption, image in dataset.captions.select("caption", "image").iter_rows():
-        own[image].append(caption)
-    images = list(own)
+        captions_of[image].append(caption)
+    images = list(captions_of)
     return {
-        image: [caption for step in range(length) for caption in own[images[(row + step) % len(images)]]][:length]
+        image: [caption for step in range(length) for caption in captions_of[images[(row + step) % len(images)]]][
+            :length
+        ]
         for row, image in enumerate(images)
     }
 
@@ -74,9 +76,9 @@ class TestTies:
                 query: CONSTANT[query] if row < number else ranked[query] for row, query in enumerate(ranked)
             }
         study = cl.robustness_from_runs(runs, relevance=JUDGED, resamples=0, permutations=99)
-        (said,) = (note for note in study.about["notes"] if "the same score" in note)
+        (tie_note,) = (note for note in study.about["notes"] if "the same score" in note)
         counts = [f"{min(number, 10)} (p{number})" for number in range(1, 12)]
-        assert said == (
+        assert tie_note == (
             f"t2i: in 10 (original), {', '.join(counts[:-1])} and {counts[-1]} of 10 lists a relevant item has the "
             "same score as an irrelevant one; the order of the list decides between them (tie mode stable)"
         )

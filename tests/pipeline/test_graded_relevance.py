@@ -67,8 +67,8 @@ def test_a_function_of_ones_own() -> None:
 
     run = evaluate(DATASET, scores=SCORES, phi={"words": words_shared}, metrics="NCS[words]@3")
     texts = DATASET.texts
-    own = [[texts[c] for c in np.flatnonzero(DATASET.caption_image == image)] for image in range(IMAGES)]
-    matrix = np.array([[words_shared(references, caption) for caption in texts] for references in own])
+    captions_of = [[texts[c] for c in np.flatnonzero(DATASET.caption_image == image)] for image in range(IMAGES)]
+    matrix = np.array([[words_shared(references, caption) for caption in texts] for references in captions_of])
     by_hand = expected("NCS@3", "i2t", SCORES, matrix, DATASET.caption_image)
     np.testing.assert_allclose(run["i2t/NCS[words]@3"].values, by_hand, rtol=1e-5)
 
@@ -114,10 +114,12 @@ def test_a_query_that_nothing_is_similar_to_may_count_as_zero() -> None:
 
 
 def test_relevance_encoders() -> None:
-    other = RANDOM.normal(size=SCORES.shape).astype(np.float32)
-    run = evaluate(DATASET, scores=SCORES, scores_from={"other": other}, metrics="DCGcm[scores_from=other]@2 DCGcm@2")
+    encoder_scores = RANDOM.normal(size=SCORES.shape).astype(np.float32)
+    run = evaluate(
+        DATASET, scores=SCORES, scores_from={"other": encoder_scores}, metrics="DCGcm[scores_from=other]@2 DCGcm@2"
+    )
     discount = 1 / np.log2([2, 3])
-    for direction, ours, theirs in (("i2t", SCORES, other), ("t2i", SCORES.T, other.T)):
+    for direction, ours, theirs in (("i2t", SCORES, encoder_scores), ("t2i", SCORES.T, encoder_scores.T)):
         truth = (DATASET.caption_image == np.arange(IMAGES)[:, None]) if direction == "i2t" else (
             DATASET.caption_image == np.arange(IMAGES)[:, None]).T  # fmt: skip
         top = np.argsort(-ours, axis=1)[:, :2]
@@ -165,8 +167,8 @@ def test_groups_comparison_and_resuming(tmp_path: Path) -> None:
     first = evaluate(dataset, scores=SCORES, output=tmp_path / "one", **options)
     groups = group_metrics(first, "kind", "t2i/NCS[mine]@3").values["t2i/NCS[mine]@3"]
     assert sum(group.n for group in groups.values()) == CAPTIONS
-    other = evaluate(dataset, scores=SCORES[::-1], output=tmp_path / "other", **options)
-    names = [result.metric for result in compare(first, other, permutations=99).results]
+    second = evaluate(dataset, scores=SCORES[::-1], output=tmp_path / "other", **options)
+    names = [result.metric for result in compare(first, second, permutations=99).results]
     assert "i2t/SR[mine, m=4]@3" in names
     stored = Run.load(tmp_path / "one")
     np.testing.assert_array_equal(stored["t2i/NCS[mine]@3"].values, first["t2i/NCS[mine]@3"].values)
@@ -188,13 +190,13 @@ def test_nan_and_infinity_are_refused_wherever_they_come_from() -> None:
 
 
 def test_runs_with_different_similarities_are_not_compared() -> None:
-    first, other = (
+    first, second = (
         evaluate(DATASET, scores=SCORES, metrics="Hit@1 NCS[mine]@3", phi={"mine": phi}, name=name)
         for name, phi in (("one", PHI), ("other", PHI[::-1].copy()))
     )
     with pytest.raises(InputError, match="'mine' has different values"):
-        compare(first, other, metrics="NCS[mine]@3")
-    comparison = compare(first, other)
+        compare(first, second, metrics="NCS[mine]@3")
+    comparison = compare(first, second)
     assert {result.metric for result in comparison.results} == {"i2t/Hit@1", "t2i/Hit@1"}
     assert any("NCS[mine]@3" in note for note in comparison.notes)
 

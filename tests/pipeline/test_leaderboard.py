@@ -98,9 +98,9 @@ def test_p_values_are_corrected_for_all_pairs(board: Leaderboard) -> None:
         cl.compare(run("near", 0.88, seed=1), run("bad", 0.2), metrics=metric, permutations=500).results[0].p_value
         for metric in board.metrics
     ]
-    for metric, other in zip(board.metrics, others, strict=True):  # the primary one, and the secondary one
+    for metric, p_value in zip(board.metrics, others, strict=True):  # the primary one, and the secondary one
         cells = [cell for cell in tested if cell.metric == metric]
-        expected = holm([*(cell.p_value for cell in cells), other])
+        expected = holm([*(cell.p_value for cell in cells), p_value])
         np.testing.assert_array_equal([cell.adjusted_p for cell in cells], expected[:-1])
         assert [cell.significant for cell in cells] == [bool(p < 0.05) for p in expected[:-1]]
     marks = {cell.model: cell.significant for cell in tested if (cell.dataset, cell.metric) == ("coco", "t2i/Hit@1")}
@@ -111,7 +111,7 @@ def test_p_values_are_corrected_for_all_pairs(board: Leaderboard) -> None:
 def test_the_same_two_runs_have_the_same_p_as_in_a_comparison_of_all_pairs(correction: str) -> None:
     runs = [run("a", 0.9), run("b", 0.75, seed=1), run("c", 0.2, seed=2)]
     options = {"permutations": 500, "correction": correction}
-    board = leaderboard({(own.name, "d"): own for own in runs}, **options)
+    board = leaderboard({(listed_run.name, "d"): listed_run for listed_run in runs}, **options)
     every = cl.compare(*runs, all_pairs=True, **options)
     assert board.tests == len(every.results) == 6
     tested = 0
@@ -162,8 +162,8 @@ def test_metrics_by_name() -> None:
 
 
 def test_runs_on_other_queries_are_shown_and_not_tested() -> None:
-    other = Run("b", {"t2i/Hit@1": values("t2i/Hit@1", np.ones(5), queries="other")})
-    result = leaderboard({("a", "d"): run("a", 0.5), ("b", "d"): other}, "t2i/Hit@1", permutations=10)
+    run_of_others = Run("b", {"t2i/Hit@1": values("t2i/Hit@1", np.ones(5), queries="other")})
+    result = leaderboard({("a", "d"): run("a", 0.5), ("b", "d"): run_of_others}, "t2i/Hit@1", permutations=10)
     cell = result.cell("a", "d", "t2i/Hit@1")
     assert cell is not None
     assert cell.significant is None

@@ -143,7 +143,9 @@ def test_several_texts_may_be_one_or_none() -> None:
 def test_editors_see_every_option_of_explanations() -> None:
     for keywords, function in ((QueryKeywords, explain_queries), (OverviewKeywords, explain_run)):
         parameters = inspect.signature(function).parameters.values()
-        named = {parameter.name for parameter in parameters if parameter.kind is parameter.KEYWORD_ONLY} - {"objects"}
-        assert keywords.__optional_keys__ == named | {
+        keywords_taken = {parameter.name for parameter in parameters if parameter.kind is parameter.KEYWORD_ONLY} - {
+            "objects"
+        }
+        assert keywords.__optional_keys__ == keywords_taken | {
             "protocol", "dataset", "dataset_options", "image_folder", "direction",
         }  # fmt: skip

@@ -130,12 +130,12 @@ def test_a_detectable_difference_is_detected_in_four_of_five_datasets(
         return (rng.random(size) >= agree) * alike
 
     smallest = float(np.median([detectable_difference(changes(0.0), clusters, span=1.0) for _ in range(40)]))
-    found = 0
+    detections = 0
     for number in range(150):
         values = changes(smallest)
         test = paired_permutation(values, np.zeros(size), clusters, permutations=300, resamples=1, seed=number)
-        found += test.p_value < 0.05
-    assert 0.7 <= found / 150 <= 0.92
+        detections += test.p_value < 0.05
+    assert 0.7 <= detections / 150 <= 0.92
 
 
 def test_what_cannot_be_detected_at_all() -> None:

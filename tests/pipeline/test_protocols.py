@@ -129,8 +129,8 @@ def test_without_a_protocol_nothing_is_labelled(tmp_path: Path) -> None:
 
 
 def test_runs_of_different_protocols_are_compared_with_a_note(five: cl.Run) -> None:
-    own = cl.evaluate(DATASET, scores=SCORES, name="own", metrics="Hit@1", resamples=100)
-    comparison = cl.compare(five, own, metrics="Hit@1", permutations=100)
+    without_protocol = cl.evaluate(DATASET, scores=SCORES, name="own", metrics="Hit@1", resamples=100)
+    comparison = cl.compare(five, without_protocol, metrics="Hit@1", permutations=100)
     assert comparison.runs == ("model (protocol five)", "own")
     assert "The runs follow different protocols: model five, own crosslens' own." in comparison.notes
     assert not [note for note in cl.compare(five, five, metrics="Hit@1", permutations=9).notes if "protocol" in note]
@@ -190,8 +190,8 @@ def test_lists_without_captions_and_short_lists() -> None:
 def test_the_relevance_encoder_that_is_given() -> None:
     protocol = Protocol("mine", "A paper", "A summary.", metrics=("DCGcm@10",), settings={"evaluate": {}})
     asked = {"dataset": True, "directions": ("t2i",), "phi": {}}
-    own = following.requested_metrics(protocol, None, encoders={}, **asked)
-    assert [str(request) for request in own.requests] == ["DCGcm[scores_from=own]@10"]
+    metrics_requested = following.requested_metrics(protocol, None, encoders={}, **asked)
+    assert [str(request) for request in metrics_requested.requests] == ["DCGcm[scores_from=own]@10"]
     fixed = following.requested_metrics(protocol, None, encoders={"clip": SCORES}, **asked)
     assert [str(request) for request in fixed.requests] == ["DCGcm[scores_from=clip]@10"]
 

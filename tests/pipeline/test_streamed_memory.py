@@ -45,8 +45,8 @@ def write_world(folder: Path, images: int, each: int, width: int) -> Path:
         (folder / name).mkdir(parents=True)
     np.save(folder / "img" / "img_0.npy", pictures.astype(np.float16))
     for number, part in enumerate(np.array_split(pictures, SHARDS)):
-        own = part.repeat(each, 0)
-        shard = (own + 3 * rng.standard_normal(own.shape, np.float32)).astype(np.float16)
+        repeated = part.repeat(each, 0)
+        shard = (repeated + 3 * rng.standard_normal(repeated.shape, np.float32)).astype(np.float16)
         np.save(folder / "text" / f"text_{number}.npy", shard)
         changed = folder / "variants" / "changed" / f"v_{number}.npy"
         if number:  # the variant differs in the captions of the first shard, and takes little room

@@ -55,9 +55,10 @@ def slow_ranks(corpus: dict[str, list[str]], queries: dict[str, list[str]], how:
             asked = {f"{image}#{number}": vector(text) for number, text in enumerate(texts)}
         else:
             asked = {f"{image}#{how}": vector(texts[int(how)])}
-        for query, own in asked.items():
+        for query, query_vector in asked.items():
             scores = {
-                item: own @ other / np.linalg.norm(own) / np.linalg.norm(other) for item, other in gallery.items()
+                item: query_vector @ item_vector / np.linalg.norm(query_vector) / np.linalg.norm(item_vector)
+                for item, item_vector in gallery.items()
             }
             ranks[query] = 1 + sum(score > scores[right] + 1e-9 for score in scores.values())
     return ranks
@@ -162,8 +163,8 @@ def test_adversarial_queries_of_several_sentences() -> None:
     )
     changed = dict(zip(queries.caption_ids, perturb("size", queries), strict=True))
     texts, applied = {}, set()
-    for image, own in texts_of(queries).items():
-        sentences = [changed[f"{image}#{number}"] for number in range(len(own))]
+    for image, texts_of_image in texts_of(queries).items():
+        sentences = [changed[f"{image}#{number}"] for number in range(len(texts_of_image))]
         texts[image] = [sentence.text for sentence in sentences]
         if any(sentence.applied for sentence in sentences):
             applied.add(image)

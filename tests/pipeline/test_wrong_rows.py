@@ -92,8 +92,8 @@ def test_scores_that_are_all_equal_are_noted() -> None:
 
 def test_a_model_that_ranks_by_chance_is_asked_about_its_weights() -> None:
     shifted = Embeddings(DATASET.caption_ids, np.roll(TEXTS, PER_IMAGE, axis=0), model="clip")
-    named = Embeddings(DATASET.image_ids, PICTURES, model="clip")
-    assert "are the model's weights loaded" in notes(named, shifted)[0]
+    with_model = Embeddings(DATASET.image_ids, PICTURES, model="clip")
+    assert "are the model's weights loaded" in notes(with_model, shifted)[0]
 
 
 def test_few_images_are_not_judged() -> None:

@@ -63,13 +63,13 @@ def test_resume_equals_one_go(tmp_path, checkpoints, resume_threads):
 
 
 def test_a_checkpoint_of_other_work_is_ignored(tmp_path, checkpoints):
-    scorer, other = scorer_of(*many()), scorer_of(*many(seed=1))
+    scorer, other_scorer = scorer_of(*many()), scorer_of(*many(seed=1))
     relevance = random_relevance(np.random.default_rng(0), *scorer.shape, 0.02)
     with pytest.raises(KeyboardInterrupt):
-        rank_both(other, relevance, tile=16, checkpoint=tmp_path / "c", progress=Interrupting(150))
+        rank_both(other_scorer, relevance, tile=16, checkpoint=tmp_path / "c", progress=Interrupting(150))
     assert (tmp_path / "c" / "header.json").exists()
-    got = rank_both(scorer, relevance, tile=16, checkpoint=tmp_path / "c")
-    assert got["i2t"].fingerprint == rank_both(scorer, relevance)["i2t"].fingerprint
+    rankings = rank_both(scorer, relevance, tile=16, checkpoint=tmp_path / "c")
+    assert rankings["i2t"].fingerprint == rank_both(scorer, relevance)["i2t"].fingerprint
 
 
 @pytest.mark.parametrize(

@@ -24,10 +24,10 @@ def random_relevance(rng: np.random.Generator, n: int, m: int, share: float) -> 
 
 
 def check(scores: np.ndarray, relevance: Relevance, rankings: dict) -> None:
-    for name, matrix, seen in (("i2t", scores, relevance), ("t2i", scores.T, relevance.flip())):
+    for name, matrix, judged in (("i2t", scores, relevance), ("t2i", scores.T, relevance.flip())):
         ranking = rankings[name]
-        got = list(zip(ranking.above.tolist(), ranking.tied.tolist(), ranking.tied_before.tolist(), strict=True))
-        assert got == reference.counts(matrix, seen)
+        counts = list(zip(ranking.above.tolist(), ranking.tied.tolist(), ranking.tied_before.tolist(), strict=True))
+        assert counts == reference.counts(matrix, judged)
         assert ranking.top_items.tolist() == reference.top(matrix, ranking.depth)
         rows = np.arange(len(matrix))[:, None]
         np.testing.assert_array_equal(ranking.top_scores, matrix[rows, ranking.top_items].astype(np.float32))
@@ -138,9 +138,9 @@ def test_torch_ranks_all_kinds_of_scores_alike(n, m, distinct, share, depth, til
     numpy, torch = (rank_both(scorer, relevance, depth=depth, tile=tile, backend=name) for name in ("numpy", "torch"))
     for direction in ("i2t", "t2i"):
         for part in ("above", "tied", "tied_before", "top_items", "top_scores"):
-            expected, got = getattr(numpy[direction], part), getattr(torch[direction], part)
-            np.testing.assert_array_equal(got, expected)
-            assert got.dtype == expected.dtype
+            expected, computed = getattr(numpy[direction], part), getattr(torch[direction], part)
+            np.testing.assert_array_equal(computed, expected)
+            assert computed.dtype == expected.dtype
 
 
 def _any_scorer(rng: np.random.Generator, n: int, m: int, distinct: int, score: str) -> Scorer:
@@ -195,11 +195,11 @@ def test_score_matrices_are_ranked_in_their_own_precision(change, backend):
     scores = change(rng.standard_normal((30, 150)))
     relevance = random_relevance(rng, 30, 150, 0.02)
     rankings = rank_both(ScoreMatrix(scores), relevance, depth=5, tile=40, backend=backend)
-    for name, matrix, seen in (("i2t", scores, relevance), ("t2i", scores.T, relevance.flip())):
-        got = rankings[name]
-        counts = list(zip(got.above.tolist(), got.tied.tolist(), got.tied_before.tolist(), strict=True))
-        assert counts == reference.counts(matrix, seen)
-        assert got.top_items.tolist() == reference.top(matrix, 5)
+    for name, matrix, judged in (("i2t", scores, relevance), ("t2i", scores.T, relevance.flip())):
+        ranking = rankings[name]
+        counts = list(zip(ranking.above.tolist(), ranking.tied.tolist(), ranking.tied_before.tolist(), strict=True))
+        assert counts == reference.counts(matrix, judged)
+        assert ranking.top_items.tolist() == reference.top(matrix, 5)
 
 
 @pytest.mark.parametrize("size", [1e-300, 1e-30, 1e30, 1e300])

@@ -112,23 +112,23 @@ def test_every_kind_in_every_tile(kind: str, tile: int | None, half: bool) -> No
 @pytest.mark.parametrize("kind", KINDS)
 def test_vectors_that_occur_often_are_left_out_of_the_pass(kind: str, fewest: int, depth: int, monkeypatch) -> None:
     monkeypatch.setattr(frequent, "_FEWEST", fewest)
-    seen = []
+    shapes = []
     whole = block_ranking.tile_pass
     monkeypatch.setattr(
         block_ranking,
         "tile_pass",
-        lambda rows, columns, *given, **named: (
-            seen.append((len(rows.queries), len(columns.queries))) or whole(rows, columns, *given, **named)
+        lambda rows, columns, *given, **options: (
+            shapes.append((len(rows.queries), len(columns.queries))) or whole(rows, columns, *given, **options)
         ),
     )
     check(*vectors_of(kind, 40, 130, 24, seed=3), depth=depth)
     left = {"constant": [], "zeros": [(30, 86)], "some alike": [(40, 65)]}
     if kind in left:
-        assert seen == left[kind]
+        assert shapes == left[kind]
     elif kind == "copies" and fewest == 2:
-        assert seen == []
+        assert shapes == []
     else:
-        assert seen == [(40, 130)]
+        assert shapes == [(40, 130)]
 
 
 def test_frequent_vectors_fill_lists_that_are_longer_than_what_is_left() -> None:

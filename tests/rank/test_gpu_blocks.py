@@ -113,11 +113,11 @@ def test_a_limit_on_device_memory_streams_stored_vectors(monkeypatch, kind):
     expected = rank_both(scorer, relevance)
     monkeypatch.delenv("CROSSLENS_MAX_VECTOR_BYTES")
     monkeypatch.setenv("CROSSLENS_MAX_DEVICE_BYTES", "400000")
-    seen = []
+    plans = []
     plan = block_ranking.plan_blocks
-    monkeypatch.setattr(block_ranking, "plan_blocks", lambda *asked: seen.append(plan(*asked)) or seen[-1])
+    monkeypatch.setattr(block_ranking, "plan_blocks", lambda *asked: plans.append(plan(*asked)) or plans[-1])
     rankings = rank_both(scorer, relevance, backend="torch", device="cpu")
-    assert min(seen[0].counts) > 1
+    assert min(plans[0].counts) > 1
     for name in NAMES:
         assert rankings[name].fingerprint == expected[name].fingerprint
 
@@ -272,17 +272,17 @@ def test_the_checkpoint_of_another_ranking_is_not_taken(tmp_path, monkeypatch, c
     relevance = random_relevance(np.random.default_rng(0), *scorer.shape, 0.02)
     with pytest.raises(KeyboardInterrupt):
         rank_in_blocks(monkeypatch, scorer, relevance, (50, 60), checkpoint=tmp_path / "c", progress=Interrupting(500))
-    other = scorer_of(*many(seed=1)) if change == "vectors" else scorer
+    stopped_scorer = scorer_of(*many(seed=1)) if change == "vectors" else scorer
     judged = random_relevance(np.random.default_rng(1), *scorer.shape, 0.02) if change == "relevance" else relevance
     depth = 7 if change == "depth" else 10
     if change == "memory":
         monkeypatch.setattr(block_ranking, "device_memory", lambda _: 50_000)
     watching = Counting()
-    got = rank_in_blocks(
-        monkeypatch, other, judged, (40, 90), depth=depth, checkpoint=tmp_path / "c", progress=watching
+    rankings = rank_in_blocks(
+        monkeypatch, stopped_scorer, judged, (40, 90), depth=depth, checkpoint=tmp_path / "c", progress=watching
     )
     assert (watching.notes, watching.seen) == ([], watching.total)
-    assert got["i2t"].fingerprint == rank_both(other, judged, depth=depth)["i2t"].fingerprint
+    assert rankings["i2t"].fingerprint == rank_both(stopped_scorer, judged, depth=depth)["i2t"].fingerprint
 
 
 class Counting:

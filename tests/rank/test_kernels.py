@@ -100,8 +100,10 @@ def test_scores_that_reach_a_bound_are_bits(size, levels, missing, seed):
     bound = np.float32(levels // 2)
     masks, (numbers, lowest) = _masks(scores, bound, bounds)
     for step, start in enumerate(range(0, size, LANES)):
-        part, own = scores[start : start + LANES], bounds[start : start + LANES]
-        for mask, expected in zip(masks[:, step], (part >= bound, part > bound, part >= own, part > own), strict=True):
+        part, bound_of_item = scores[start : start + LANES], bounds[start : start + LANES]
+        for mask, expected in zip(
+            masks[:, step], (part >= bound, part > bound, part >= bound_of_item, part > bound_of_item), strict=True
+        ):
             assert [int(mask) >> bit & 1 for bit in range(LANES)] == [*expected, *[0] * (LANES - len(part))]
         assert numbers[step] == (part >= bound).sum()
         assert lowest[step] == (np.argmax(part >= bound) if (part >= bound).any() else -1)
@@ -109,6 +111,6 @@ def test_scores_that_reach_a_bound_are_bits(size, levels, missing, seed):
 
 def test_only_contiguous_float32_scores_are_compared():
     scores = np.zeros((4, 200), np.float32)
-    for other in (scores[:, 0], scores[0].astype(np.float64)):
+    for unfit_scores in (scores[:, 0], scores[0].astype(np.float64)):
         with pytest.raises(TypingError):
-            _masks(other, np.float32(0), scores[0])
+            _masks(unfit_scores, np.float32(0), scores[0])

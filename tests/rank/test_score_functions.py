@@ -59,22 +59,22 @@ def distributions(n: int, ids: str) -> Embeddings:
 
 def test_expected_squared_distance_by_simulation():
     images, captions = distributions(3, "i"), distributions(4, "c")
-    got = exact_matrix(scorer_of(images, captions, "csd"))
+    negative_distances = exact_matrix(scorer_of(images, captions, "csd"))
     draws = 200_000
     for i in range(3):
         left = images.vectors[i] + np.sqrt(images.variance[i]) * RNG.standard_normal((draws, 6))
         for c in range(4):
             right = captions.vectors[c] + np.sqrt(captions.variance[c]) * RNG.standard_normal((draws, 6))
-            assert got[i, c] == pytest.approx(-((left - right) ** 2).sum(axis=1).mean(), rel=0.02)
+            assert negative_distances[i, c] == pytest.approx(-((left - right) ** 2).sum(axis=1).mean(), rel=0.02)
 
 
 def test_match_probability_of_certain_points_is_the_sigmoid():
     images = Embeddings(("a", "b"), RNG.standard_normal((2, 5)), np.zeros((2, 5)))
     captions = Embeddings(("c",), RNG.standard_normal((1, 5)), np.zeros((1, 5)))
-    got = exact_matrix(scorer_of(images, captions, "match[a=2, b=3]"))
+    probabilities = exact_matrix(scorer_of(images, captions, "match[a=2, b=3]"))
     for i in range(2):
         distance = np.linalg.norm(images.vectors[i] - captions.vectors[0])
-        assert got[i, 0] == pytest.approx(1 / (1 + math.exp(2 * distance - 3)), rel=1e-6)
+        assert probabilities[i, 0] == pytest.approx(1 / (1 + math.exp(2 * distance - 3)), rel=1e-6)
 
 
 def test_match_probability_is_seeded_by_id_and_ranks_exactly():
@@ -86,8 +86,8 @@ def test_match_probability_is_seeded_by_id_and_ranks_exactly():
     np.testing.assert_allclose(
         exact_matrix(scorer_of(images, turned, "match[samples=3]"))[:, ::-1], exact_matrix(scorer), rtol=1e-6
     )
-    other = exact_matrix(scorer_of(images, captions, "match[samples=3, seed=1]"))
-    assert not np.allclose(other, exact_matrix(scorer))
+    other_seed = exact_matrix(scorer_of(images, captions, "match[samples=3, seed=1]"))
+    assert not np.allclose(other_seed, exact_matrix(scorer))
 
 
 @pytest.mark.parametrize(("score", "error", "message"), [

@@ -104,9 +104,9 @@ def test_published_figures_stand_beside_runs_untested(run: Run, tmp_path: Path) 
     assert ours.significant is None
     assert board.best("toys", "t2i/Hit@1") == ("theirs (published)",)
     assert any("not tested here" in note for note in board.notes)
-    shown = side_by_side([run, theirs])
-    assert "t2i/Precision@3" not in shown.values, "only what the runs have"
-    text = shown.text(100)
+    table = side_by_side([run, theirs])
+    assert "t2i/Precision@3" not in table.values, "only what the runs have"
+    text = table.text(100)
     assert "theirs (published) unknown" in text
     assert "not computed and not tested here" in text
     assert "Published figures: their queries are not known" in theirs.text(100)

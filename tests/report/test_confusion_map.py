@@ -29,7 +29,7 @@ THIRTY = (
 
 def confusions(rows: list[tuple[str, str, int]]) -> pl.DataFrame:
     return pl.DataFrame(
-        [(synset, other, count, 0.5, 0.5, 1.0, 0.2, ["q<1>"]) for synset, other, count in rows],
+        [(synset, shown_synset, count, 0.5, 0.5, 1.0, 0.2, ["q<1>"]) for synset, shown_synset, count in rows],
         schema=CONFUSION_COLUMNS, orient="row",
     )  # fmt: skip
 
@@ -42,7 +42,7 @@ def test_every_count_is_in_its_cell() -> None:
         for column, across in enumerate(drawn.columns)
     }
     assert {key: count for key, count in cells.items() if count is not None} == {
-        (synset_label(synset), synset_label(other)): count for synset, other, count in ROWS
+        (synset_label(synset), synset_label(shown_synset)): count for synset, shown_synset, count in ROWS
     }
     assert "model on set, 2 failures" in drawn.about
 

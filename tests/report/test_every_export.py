@@ -46,16 +46,16 @@ def test_it_takes_one_direction(run: Run, name: str) -> None:
 
 
 def test_it_takes_chosen_metrics(run: Run, name: str) -> None:
-    chosen = render_export(run, name, metrics="Hit@1")
-    assert set(chosen) == set(render_export(run, name))
-    assert "MedR" not in "".join(chosen.values())
+    files = render_export(run, name, metrics="Hit@1")
+    assert set(files) == set(render_export(run, name))
+    assert "MedR" not in "".join(files.values())
 
 
 @pytest.mark.parametrize("name", SINGLE)
 def test_it_refuses_several_runs(run: Run, name: str) -> None:
     with pytest.raises(UsageError, match=f"{name} files hold one run, not 2") as caught:
         render_export([run, run], name)
-    assert all(other in str(caught.value.fix) for other in SEVERAL)
+    assert all(name_of_export in str(caught.value.fix) for name_of_export in SEVERAL)
 
 
 @pytest.mark.parametrize("name", SEVERAL)

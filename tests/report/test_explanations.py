@@ -24,7 +24,7 @@ NASTY = '<script>alert("x")</script> & "quotes"'
 
 
 def dataset_with(captions: dict[str, list[str]], *, boxes: bool = True) -> Dataset:
-    made = Dataset.of(captions, images={"width": [100] * len(captions), "height": [50] * len(captions)})
+    without_objects = Dataset.of(captions, images={"width": [100] * len(captions), "height": [50] * len(captions)})
     images = list(captions)
     rows = [
         (images[0], "dog", "dog.n.01", 10.0, 5.0, 20.0, 20.0, ["brown", NASTY]),
@@ -35,7 +35,7 @@ def dataset_with(captions: dict[str, list[str]], *, boxes: bool = True) -> Datas
     columns = ["image", "name", "synset", "x", "y", "w", "h", "attributes"]
     objects = pl.DataFrame(rows, schema=columns, orient="row")
     objects = objects if boxes else objects.with_columns(*(pl.lit(None).alias(side) for side in "xywh"))
-    return replace(made, objects=objects)
+    return replace(without_objects, objects=objects)
 
 
 @pytest.fixture(scope="module")
@@ -156,10 +156,10 @@ def test_words_are_marked_in_the_query(explanations: list[Explanation]) -> None:
 
 
 def test_a_notebook_shows_boxes_and_marks(explanations: list[Explanation]) -> None:
-    shown = read(explanations[0]._repr_html_())
-    boxes = [attributes for tag, attributes in shown.tags if tag == "rect" and attributes.get("class") == "box"]
+    page = read(explanations[0]._repr_html_())
+    boxes = [attributes for tag, attributes in page.tags if tag == "rect" and attributes.get("class") == "box"]
     assert [box["fill"] for box in boxes] == ["none"] * 4, "a notebook's style knows nothing of boxes"
-    assert {"yes", "no"} <= {attributes["class"] for tag, attributes in shown.tags if tag == "mark"}
+    assert {"yes", "no"} <= {attributes["class"] for tag, attributes in page.tags if tag == "mark"}
 
 
 def test_a_notebook_shows_the_photos_of_the_dataset(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -170,8 +170,8 @@ def test_a_notebook_shows_the_photos_of_the_dataset(tmp_path: Path, monkeypatch:
     data = Dataset.of({"a": ["a red dog"], "b": ["a boat"]}, images={"file": ["a.png", "b.png"]})
     scores = np.array([[0.5, 0.6], [0.9, 0.8]], np.float32)
     run = cl.evaluate(data, scores=scores, metrics=["Hit@1"], resamples=0)
-    shown = cl.explain(run, "a#0", dataset=data)._repr_html_()
-    assert re.findall(r'<img src="data:image/webp[^"]*" alt="(\w+):', shown) == ["right", "retrieved"]
+    page = cl.explain(run, "a#0", dataset=data)._repr_html_()
+    assert re.findall(r'<img src="data:image/webp[^"]*" alt="(\w+):', page) == ["right", "retrieved"]
 
 
 def test_csv_says_which_query_a_row_is_of(explanations: list[Explanation], tmp_path: Path) -> None:

@@ -25,8 +25,8 @@ def dataset(tmp_path: Path) -> Dataset:
     for image in IMAGES:
         Image.new("RGB", (4, 3)).save(tmp_path / f"{image}.png")
     texts = {image: [f"{image} from the front", f"{image} from behind"] for image in IMAGES}
-    made = Dataset.of(texts, images={"file": [f"{image}.png" for image in IMAGES]})
-    return replace(made, name="toys", home=tmp_path)
+    with_files = Dataset.of(texts, images={"file": [f"{image}.png" for image in IMAGES]})
+    return replace(with_files, name="toys", home=tmp_path)
 
 
 def test_samples_have_captions_predictions_metrics_and_tags(run: Run, dataset: Dataset, tmp_path: Path) -> None:

@@ -149,15 +149,18 @@ def test_texts_wrap_and_tables_break_into_blocks(width: int | None) -> None:
 
 
 def test_facts_stand_beside_their_names() -> None:
-    shown = Shown((FactList((("phi", "cider"), ("tokens", "words")), "Protocol five"),))
-    assert shown.text() == "A title\n\nProtocol five\n  phi      cider\n  tokens   words"
-    assert "<td>cider</td>" in shown._repr_html_()
+    result = Shown((FactList((("phi", "cider"), ("tokens", "words")), "Protocol five"),))
+    assert result.text() == "A title\n\nProtocol five\n  phi      cider\n  tokens   words"
+    assert "<td>cider</td>" in result._repr_html_()
 
 
 def test_a_folded_table_is_for_pages_and_a_long_one_an_overview(tmp_path: Path) -> None:
     rows = tuple((Link(f"row {number}", f"{number}.html"), number) for number in range(10))
-    named = tuple(("", *row) for row in rows)
-    folded, long = Table(("", "link", "n"), named, title="All", folded=True), Table(("link", "n"), rows, most=4)
+    rows_with_links = tuple(("", *row) for row in rows)
+    folded, long = (
+        Table(("", "link", "n"), rows_with_links, title="All", folded=True),
+        Table(("link", "n"), rows, most=4),
+    )
     assert "All" not in Shown((folded,)).text()
     assert "row 3" not in Shown((folded,)).save(tmp_path / "a.tex").read_text()
     assert '<a href="3.html">row 3</a>' in Shown((folded,))._repr_html_()
@@ -167,15 +170,15 @@ def test_a_folded_table_is_for_pages_and_a_long_one_an_overview(tmp_path: Path) 
 
 
 def test_a_table_aside_is_printed_and_folded_on_pages() -> None:
-    shown = Shown((Table(("link", "n"), (("row", 1),), title="Aside", aside=True),))
-    assert "Aside\nlink   n\nrow    1" in shown.text()
-    assert "<summary>Aside</summary>" in shown._repr_html_()
+    result = Shown((Table(("link", "n"), (("row", 1),), title="Aside", aside=True),))
+    assert "Aside\nlink   n\nrow    1" in result.text()
+    assert "<summary>Aside</summary>" in result._repr_html_()
 
 
 def test_a_table_without_a_header_begins_with_its_rows() -> None:
-    shown = Shown((Table(("", ""), (("time", "3 s"), ("limit", "network"))),))
-    assert shown.text() == "A title\n\ntime    3 s\nlimit   network"
-    assert "<thead>" not in shown._repr_html_()
+    result = Shown((Table(("", ""), (("time", "3 s"), ("limit", "network"))),))
+    assert result.text() == "A title\n\ntime    3 s\nlimit   network"
+    assert "<thead>" not in result._repr_html_()
 
 
 def test_cards_are_indented_lines() -> None:
@@ -233,11 +236,11 @@ def test_pictures_need_no_browser(ending: str, tmp_path: Path) -> None:
 
 
 def test_a_notebook_shows_the_same_sections() -> None:
-    shown = Shown((TABLE, CHARTS[0], Text.of("<script>")))._repr_html_()
-    assert 'class="crosslens"' in shown
-    assert "all | cases" in shown
-    assert "&lt;script&gt;" in shown
-    assert "<script>" not in shown
+    page = Shown((TABLE, CHARTS[0], Text.of("<script>")))._repr_html_()
+    assert 'class="crosslens"' in page
+    assert "all | cases" in page
+    assert "&lt;script&gt;" in page
+    assert "<script>" not in page
 
 
 def test_json_has_no_nan(tmp_path: Path) -> None:
@@ -330,10 +333,12 @@ def test_every_result_has_what_its_files_need() -> None:
     """``save("x.json")`` calls ``as_dict``, a page needs the title, and every form the sections."""
     classes = result_classes()
     assert len(classes) > 20
-    for own in classes:
-        assert own.as_dict is not Presented.as_dict, f"{own.__name__} has no as_dict"
-        assert own.title is not Presented.title, f"{own.__name__} has no title"
-        assert own.sections is not Presented.sections or own.__name__ in SECTIONS, f"{own.__name__} has no sections"
+    for result_class in classes:
+        assert result_class.as_dict is not Presented.as_dict, f"{result_class.__name__} has no as_dict"
+        assert result_class.title is not Presented.title, f"{result_class.__name__} has no title"
+        assert result_class.sections is not Presented.sections or result_class.__name__ in SECTIONS, (
+            f"{result_class.__name__} has no sections"
+        )
 
 
 def test_an_incomplete_result_cannot_be_made() -> None:

@@ -78,13 +78,13 @@ def test_agrees_with_plain_sorting(images: int, captions: int, k: int, seed: int
     for row, query in enumerate(result.queries):
         lists = [sorted_list(side, row) for side in sides]
         right = {row // captions} if direction == "t2i" else set(range(row * captions, (row + 1) * captions))
-        for own, ranked, side in zip(query.lists, lists, sides, strict=True):
-            assert [item.item for item in own.items] == [items[item] for item in ranked[:k]]
-            assert [item.score for item in own.items] == [side[row, item] for item in ranked[:k]]
-            assert [item.relevant for item in own.items] == [item in right for item in ranked[:k]]
-            assert own.first_relevant == 1 + min(ranked.index(item) for item in right)
-            expected = [sum(item in other[:k] for other in lists) for item in ranked[:k]]
-            assert [item.lists for item in own.items] == expected
+        for result_list, ranked, side in zip(query.lists, lists, sides, strict=True):
+            assert [item.item for item in result_list.items] == [items[item] for item in ranked[:k]]
+            assert [item.score for item in result_list.items] == [side[row, item] for item in ranked[:k]]
+            assert [item.relevant for item in result_list.items] == [item in right for item in ranked[:k]]
+            assert result_list.first_relevant == 1 + min(ranked.index(item) for item in right)
+            expected = [sum(item in items_of_list[:k] for items_of_list in lists) for item in ranked[:k]]
+            assert [item.lists for item in result_list.items] == expected
         length = min(k, len(items))
         pairs = [len(set(a[:k]) & set(b[:k])) / length for a, b in combinations(lists, 2)]
         assert query.overlap == pytest.approx(sum(pairs) / len(pairs))
@@ -105,8 +105,8 @@ def test_captions_come_with_their_text_and_image() -> None:
 def test_queries_by_a_part_of_their_text() -> None:
     dataset = toys()
     runs = runs_of(dataset, scores(6, 12, 1))
-    named = [query.query for query in retrieval_gallery(runs, dataset, ["ABOUT NUMBER 3"]).queries]
-    assert named == ["img3#0", "img3#1"]
+    matching = [query.query for query in retrieval_gallery(runs, dataset, ["ABOUT NUMBER 3"]).queries]
+    assert matching == ["img3#0", "img3#1"]
     images = retrieval_gallery(runs, dataset, ["about number 3"], direction="i2t")
     assert [query.query for query in images.queries] == ["img3"]
     with pytest.raises(InputError, match="no t2i query has the id 'zebra' or contains it"):
@@ -150,10 +150,10 @@ def test_bad_input() -> None:
         retrieval_gallery(runs, dataset, k=0)
     with pytest.raises(UsageError, match="keeps the first 10 items"):
         retrieval_gallery(runs, dataset, k=11, direction="i2t")
-    other = toys(3)
+    small = toys(3)
     strange = runs_of(cl.Dataset.of({f"x{n}": ["a"] for n in range(3)}), scores(3, 3, 1))
     with pytest.raises(InputError, match="no query in common"):
-        retrieval_gallery({**runs_of(other, scores(3, 6, 1)), "strange": strange["model 0"]}, other)
+        retrieval_gallery({**runs_of(small, scores(3, 6, 1)), "strange": strange["model 0"]}, small)
 
 
 def pictures(folder: Path, dataset: cl.Dataset, *, without: int) -> dict[str, str]:
@@ -178,11 +178,16 @@ def test_the_page_marks_relevant_items_in_words(direction: str) -> None:
     gallery = both(direction)
     page = gallery.content(".html").decode()
     assert NASTY not in page
-    items = [item for query in gallery.queries for own in query.lists for item in own.items]
+    items = [item for query in gallery.queries for result_list in query.lists for item in result_list.items]
     assert page.count('<figure class="right">') == sum(item.relevant for item in items) > 0
     assert page.count("✓ relevant<") == sum(item.relevant for item in items)
     assert page.count("<figure") == len(items), "without pictures, no frames"
-    below = [own for query in gallery.queries for own in query.lists if (own.first_relevant or 0) > gallery.k]
+    below = [
+        result_list
+        for query in gallery.queries
+        for result_list in query.lists
+        if (result_list.first_relevant or 0) > gallery.k
+    ]
     assert page.count("below the top 5") == len(below)
 
 

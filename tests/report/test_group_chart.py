@@ -16,7 +16,7 @@ TASKS = ("colour", "count", "object", "ocr")
 NASTY = "</script><script>alert('x')</script> & <b>bold</b>"
 
 
-def made(name: str, per_task: int = 10, seed: int = 0, tasks: tuple[str, ...] = TASKS) -> Run:
+def run_by_task(name: str, per_task: int = 10, seed: int = 0, tasks: tuple[str, ...] = TASKS) -> Run:
     """A run with a share and a rank per caption, by task."""
     random = np.random.default_rng(seed)
     labels = [task for task in tasks for _ in range(per_task)]
@@ -34,7 +34,7 @@ def made(name: str, per_task: int = 10, seed: int = 0, tasks: tuple[str, ...] = 
 
 @pytest.fixture(scope="module")
 def three() -> list[Run]:
-    return [made("v0"), made("v1", 20, 1), made("v2", 20, 2)]
+    return [run_by_task("v0"), run_by_task("v1", 20, 1), run_by_task("v2", 20, 2)]
 
 
 # What is shown
@@ -63,12 +63,12 @@ def test_bars_carry_means_and_intervals(three: list[Run]) -> None:
     drawn = bars(group_chart)
     assert drawn.groups == group_chart.groups
     assert drawn.limits == (0, 1)
-    for own, (run, groups) in zip(drawn.series, group_chart.runs.items(), strict=True):
+    for line, (run, groups) in zip(drawn.series, group_chart.runs.items(), strict=True):
         values = [groups[group] for group in drawn.groups]
-        assert [(figure.value, figure.low, figure.high) for figure in own.figures] == [
+        assert [(figure.value, figure.low, figure.high) for figure in line.figures] == [
             (metric.mean, metric.low, metric.high) for metric in values
         ]
-        assert f"{Figure.percent(group_chart.whole[run].mean)} over all" in own.name
+        assert f"{Figure.percent(group_chart.whole[run].mean)} over all" in line.name
     alone = bars(plot(three[0], "task", "t2i/Hit@1"))
     assert alone.mark is not None
     assert {figure.value for figure in alone.mark.figures} == {three[0]["t2i/Hit@1"].mean}
@@ -98,8 +98,8 @@ def test_order_is_best_first_and_numbers_keep_theirs(three: list[Run]) -> None:
 
 
 def test_groups_that_some_runs_lack(three: list[Run]) -> None:
-    other = made("other", tasks=("colour", "code", "ocr"))
-    group_chart = plot([three[0], other], "task", "t2i/Hit@1")
+    other_tasks = run_by_task("other", tasks=("colour", "code", "ocr"))
+    group_chart = plot([three[0], other_tasks], "task", "t2i/Hit@1")
     assert set(group_chart.groups) == {*TASKS, "code"}
     assert "code" not in group_chart.runs["v0"]
     missing = bars(group_chart).series[0].figures[group_chart.groups.index("code")]
@@ -108,7 +108,7 @@ def test_groups_that_some_runs_lack(three: list[Run]) -> None:
 
 
 def test_many_groups_are_cut_with_a_word_about_it() -> None:
-    many = made("many", 2, tasks=tuple(f"task {number:02}" for number in range(30)))
+    many = run_by_task("many", 2, tasks=tuple(f"task {number:02}" for number in range(30)))
     group_chart = plot(many, "task", "t2i/Hit@1")
     assert (len(group_chart.groups), group_chart.left_out) == (20, 10)
     assert "10 smaller groups not shown" in group_chart.facts
@@ -120,8 +120,8 @@ def test_without_intervals(three: list[Run]) -> None:
     bare = replace(three[0]["t2i/Hit@1"], low=np.nan, high=np.nan)
     group_chart = plot(replace(three[0], values={"t2i/Hit@1": bare}), "task")
     runs = {
-        run: {group: replace(values, low=np.nan, high=np.nan) for group, values in own.items()}
-        for run, own in group_chart.runs.items()
+        run: {group: replace(values, low=np.nan, high=np.nan) for group, values in values_of.items()}
+        for run, values_of in group_chart.runs.items()
     }
     group_chart = replace(group_chart, runs=runs)
     assert "no intervals" in group_chart.facts
@@ -145,9 +145,9 @@ def test_a_metric_of_two_directions_is_asked_about(run: Run) -> None:
 
 
 def test_runs_without_the_metric(three: list[Run], run: Run) -> None:
-    other = replace(three[1], values={"t2i/MedR": three[1]["t2i/MedR"]})
+    median_only = replace(three[1], values={"t2i/MedR": three[1]["t2i/MedR"]})
     with pytest.raises(UnknownNameError, match="metric in 'v1' 't2i/Hit@1'"):
-        plot([three[0], other], "task", "Hit@1")
-    assert plot([three[0], other], "task").metric == "t2i/MedR"
+        plot([three[0], median_only], "task", "Hit@1")
+    assert plot([three[0], median_only], "task").metric == "t2i/MedR"
     with pytest.raises(UsageError, match="no metric by task in common"):
-        plot([replace(three[0], values={"t2i/Hit@1": three[0]["t2i/Hit@1"]}), other], "task")
+        plot([replace(three[0], values={"t2i/Hit@1": three[0]["t2i/Hit@1"]}), median_only], "task")

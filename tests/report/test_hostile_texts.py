@@ -266,11 +266,12 @@ def test_every_sign_that_results_are_written_with_is_ascii_in_latex() -> None:
 
 @given(HOSTILE)
 def test_a_terminal_gets_no_control_characters(text: str) -> None:
-    shown = Shown(text).text(80)
+    terminal_text = Shown(text).text(80)
     assert not re.search(
-        "\r(?!\n)|[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]", shown
+        "\r(?!\n)|[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]",
+        terminal_text,
     )
-    shown.encode()
+    terminal_text.encode()
 
 
 TEXTS = HOSTILE.filter(lambda text: not re.search("[\ud800-\udfff]", text))

@@ -41,7 +41,7 @@ def test_a_chart_has_a_bar_per_model_and_dataset() -> None:
     (chart,) = section.charts
     assert isinstance(chart, Bars)
     assert (chart.groups, chart.limits) == (BOARD.models, (0.0, 1.0))
-    assert {own.name: [figure.value for figure in own.figures] for own in chart.series} == {
+    assert {bars.name: [figure.value for figure in bars.figures] for bars in chart.series} == {
         "coco_5k": [0.9, 0.1], "flickr": [None, 0.3],
     }  # fmt: skip
     assert BOARD.content(".svg").count(b'class="bar"') == 3

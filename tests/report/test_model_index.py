@@ -36,8 +36,8 @@ def test_the_hub_reads_it(run: Run) -> None:
 
 def test_several_runs(run: Run) -> None:
     yaml = pytest.importorskip("yaml")
-    other = replace(run, provenance={"dataset": {"name": "flickr"}})
-    (model,) = yaml.safe_load(render_export([run, other], "model-index", metrics="t2i/Hit@1")[""])["model-index"]
+    of_flickr = replace(run, provenance={"dataset": {"name": "flickr"}})
+    (model,) = yaml.safe_load(render_export([run, of_flickr], "model-index", metrics="t2i/Hit@1")[""])["model-index"]
     assert [result["dataset"]["name"] for result in model["results"]] == ["toys", "flickr"]
     two = yaml.safe_load(render_export([run, replace(run, name="b")], "model-index")[""])["model-index"]
     assert [model["name"] for model in two] == ["toy model", "b"]

@@ -21,9 +21,9 @@ def test_a_level_of_difficulty_has_one_colour_in_all_charts() -> None:
     classes = [series_class(number, level) for number, level in enumerate(LEVEL_COLOURS)]
     assert len(set(classes)) == 3
     assert not set(classes) & {series_class(number) for number in range(10)}
-    for shown in (result, measure_filter_loss(result, "first")):
+    for charted_result in (result, measure_filter_loss(result, "first")):
         for look in classes:
-            assert f'{look}"' in shown.chart().svg
+            assert f'{look}"' in charted_result.chart().svg
     for level, colour in LEVEL_COLOURS.items():
         assert f".chart .level-{level} .point.beyond {{ stroke: {colour}; }}" in SECTION_STYLE
 

@@ -85,11 +85,11 @@ def test_pictures_of_a_page_share_its_room(monkeypatch: pytest.MonkeyPatch, tmp_
     files = {image: str(tmp_path / f"{image}.png") for image in changes.images}
     for file in files.values():
         Image.fromarray(stream.integers(0, 255, (320, 320, 3), np.uint8)).save(file)
-    shown = replace(comparison, changes=replace(changes, pictures=files))
+    with_pictures = replace(comparison, changes=replace(changes, pictures=files))
     bare = len(comparison.content(".html"))
-    assert len(shown.content(".html")) - bare > 1_000_000
+    assert len(with_pictures.content(".html")) - bare > 1_000_000
     monkeypatch.setattr(form, "_BUDGET", 500_000)
-    assert len(shown.content(".html")) - bare < 520_000
+    assert len(with_pictures.content(".html")) - bare < 520_000
 
 
 @pytest.mark.slow

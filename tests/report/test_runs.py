@@ -51,10 +51,10 @@ def test_selecting(run: Run) -> None:
 
 
 def test_models_side_by_side(run: Run) -> None:
-    other = replace(
+    without_medr = replace(
         run, name="other", values={name: values for name, values in run.values.items() if "MedR" not in name}
     )
-    table = runs_table([run, other], "Hit@1 MedR Rsum")
+    table = runs_table([run, without_medr], "Hit@1 MedR Rsum")
     assert table.header == ("model", "i2t Hit@1", "t2i Hit@1", "Rsum")
     assert tuple(map(str, table.rows[1])) == ("other", "66.7", "37.5", "328.1")
 

@@ -15,16 +15,16 @@ from crosslens.values import Run
 
 
 @pytest.fixture
-def other(run: Run) -> Run:
+def second_run(run: Run) -> Run:
     """Captions ask only, and one group has another name."""
     columns = run.columns["t2i"].with_columns(pl.col("category").replace("dog", "wolf"))
     values = {name: values for name, values in run.values.items() if name.startswith("t2i/")}
     return replace(run, name="other", values=values, columns={"t2i": columns})
 
 
-def test_every_figure_is_that_of_the_run_alone(run: Run, other: Run) -> None:
-    table = side_by_side([run, other], "t2i/Hit@1", column="category")
-    for either in (run, other):
+def test_every_figure_is_that_of_the_run_alone(run: Run, second_run: Run) -> None:
+    table = side_by_side([run, second_run], "t2i/Hit@1", column="category")
+    for either in (run, second_run):
         alone = group_metrics(either, "category", "t2i/Hit@1").values["t2i/Hit@1"]
         here = table.values["t2i/Hit@1"][either.name]
         assert {group: values.interval for group, values in here.items() if group != WHOLE} == {
@@ -33,8 +33,8 @@ def test_every_figure_is_that_of_the_run_alone(run: Run, other: Run) -> None:
         assert here[WHOLE] is either["t2i/Hit@1"]
 
 
-def test_the_text_by_group(run: Run, other: Run) -> None:
-    lines = side_by_side([run, other], "t2i/Hit@1", column="category").text().splitlines()
+def test_the_text_by_group(run: Run, second_run: Run) -> None:
+    lines = side_by_side([run, second_run], "t2i/Hit@1", column="category").text().splitlines()
     assert lines[0] == "Hit@1, text → image"
     assert lines[1].split() == ["category", "toy", "model", "other"]
     rows = {line.split()[0]: line for line in lines[2:6]}
@@ -45,14 +45,14 @@ def test_the_text_by_group(run: Run, other: Run) -> None:
     assert "Queries, text → image: 8 each." in lines
 
 
-def test_metrics_that_only_some_runs_have(run: Run, other: Run) -> None:
-    table = side_by_side([other, run])
-    assert list(table.values) == [*other, *(name for name in run if name not in other.values)]
+def test_metrics_that_only_some_runs_have(run: Run, second_run: Run) -> None:
+    table = side_by_side([second_run, run])
+    assert list(table.values) == [*second_run, *(name for name in run if name not in second_run.values)]
     lines = {line.split()[0]: line for line in table.text().splitlines() if line}
     assert lines["i2t/MedR"].split()[1] == "–"
     assert "Queries, image → text: 3 each." in table.text()
     with pytest.raises(UnknownNameError, match="did you mean"):
-        side_by_side([run, other], "Hti@1")
+        side_by_side([run, second_run], "Hti@1")
 
 
 def test_intervals_give_way_where_they_do_not_fit(run: Run) -> None:
@@ -80,9 +80,9 @@ def test_the_largest_groups_of_all_runs_together(run: Run) -> None:
     assert "… and 1 smaller group" in table.text()
 
 
-def test_columns_that_cannot_be(run: Run, other: Run) -> None:
+def test_columns_that_cannot_be(run: Run, second_run: Run) -> None:
     with pytest.raises(UnknownNameError, match="category"):
-        side_by_side([run, other], column="categroy")
+        side_by_side([run, second_run], column="categroy")
     with pytest.raises(UsageError, match="Rsum has no values by category"):
         side_by_side([run, run], "Rsum", column="category")
 
@@ -111,7 +111,9 @@ def test_galleries_are_shown_over_the_queries_that_all_have(run: Run) -> None:
     second = replace(run, name="large", values={metric: values}, columns={"t2i": texts})
     restricted = over_same_queries({"small": first, "large": second}, metric)
     both = [row for row in range(8) if row in order and row != 5]
-    assert [one[metric].query_ids for one in restricted.values()] == [tuple(of.query_ids[row] for row in both)] * 2
+    assert [values[metric].query_ids for values in restricted.values()] == [
+        tuple(of.query_ids[row] for row in both)
+    ] * 2
     assert restricted["small"][metric].values.tolist() == [of.values[row] for row in both]
     assert restricted["large"][metric].values.tolist() == [hits[order.index(row)] for row in both]
     grouped = side_by_side(list(restricted.values()), metric, column="category").values[metric]["large"]
@@ -122,10 +124,10 @@ def test_galleries_are_shown_over_the_queries_that_all_have(run: Run) -> None:
     assert over_same_queries({"small": first, "other": run}, metric) == {}, "a run without texts"
 
 
-def test_json(run: Run, other: Run) -> None:
-    whole = side_by_side([run, other], "Hit@1").as_dict()
+def test_json(run: Run, second_run: Run) -> None:
+    whole = side_by_side([run, second_run], "Hit@1").as_dict()
     assert whole["metrics"]["t2i/Hit@1"]["other"]["mean"] == 0.375
     assert list(whole["metrics"]["i2t/Hit@1"]) == ["toy model"]
-    grouped = side_by_side([run, other], "t2i/Hit@1", column="category").as_dict()
+    grouped = side_by_side([run, second_run], "t2i/Hit@1", column="category").as_dict()
     assert grouped["by"] == "category"
     assert grouped["metrics"]["t2i/Hit@1"]["toy model"]["cat"]["n"] == 4

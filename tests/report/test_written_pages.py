@@ -18,7 +18,7 @@ from tests.report.browser import Watched
 from tests.report.test_explanations import NASTY as EXPLAINED, explanations as explanations, page_of
 from tests.report.test_gallery import pictures, retrieval_gallery, runs_of, scores, toys
 from tests.report.test_gallery_curves import curves
-from tests.report.test_group_chart import NASTY, TASKS, made, plot
+from tests.report.test_group_chart import NASTY, TASKS, plot, run_by_task
 from tests.report.test_leaderboard import run
 from tests.tables import each_row
 
@@ -66,11 +66,11 @@ def test_gallery_on_a_phone_and_a_desk(tmp_path: Path, browser_page: Watched) ->
     page.set_viewport_size({"width": 390, "height": 844})
     page.goto(path.as_uri())
     assert page.evaluate("document.documentElement.scrollWidth") <= 390, "nothing to scroll sideways"
-    own = page.locator(".hits:has(figure:nth-child(5))").first
-    boxes = [own.locator("figure").nth(row).bounding_box() for row in range(2)]
+    hits = page.locator(".hits:has(figure:nth-child(5))").first
+    boxes = [hits.locator("figure").nth(row).bounding_box() for row in range(2)]
     assert boxes[0]["y"] == boxes[1]["y"], "two beside each other"
     page.set_viewport_size({"width": 1300, "height": 900})
-    assert len({own.locator("figure").nth(row).bounding_box()["y"] for row in range(5)}) == 1
+    assert len({hits.locator("figure").nth(row).bounding_box()["y"] for row in range(5)}) == 1
     assert page.evaluate("() => document.querySelector('.hits img').getBoundingClientRect().width") > 100
     light = page.evaluate("getComputedStyle(document.body).backgroundColor")
     page.emulate_media(color_scheme="dark")
@@ -83,9 +83,9 @@ def test_gallery_on_a_phone_and_a_desk(tmp_path: Path, browser_page: Watched) ->
 
 
 def test_chart_of_groups(tmp_path: Path, browser_page: Watched) -> None:
-    named = [made("v0"), made("v1", 20, 1), replace(made("v2", 20, 2), name=NASTY)]
+    versions = [run_by_task("v0"), run_by_task("v1", 20, 1), replace(run_by_task("v2", 20, 2), name=NASTY)]
     tasks = pl.col("task").replace("ocr", NASTY)
-    runs = [replace(run, columns={"t2i": run.columns["t2i"].with_columns(tasks)}) for run in named]
+    runs = [replace(run, columns={"t2i": run.columns["t2i"].with_columns(tasks)}) for run in versions]
     path = plot(runs, "task", "t2i/Hit@1").save(tmp_path / "tasks.html")
     page = browser_page.page
     page.goto(path.as_uri())

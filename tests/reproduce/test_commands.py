@@ -106,11 +106,11 @@ def files_read(command: str) -> list[str]:
 
 
 def test_every_input_is_made_on_the_page() -> None:
-    made = makers(papers())
+    files_made = makers(papers())
     read = {(key, file) for key, line in ROWS.items() for command in line.split(" && ") for file in files_read(command)}
     assert len(read) > 80
     unmade = [
-        (key, file) for key, file in read if not any(file == name or file.startswith(f"{name}/") for name in made)
+        (key, file) for key, file in read if not any(file == name or file.startswith(f"{name}/") for name in files_made)
     ]
     assert not unmade
     page = (ROOT / "docs" / "reproduction.md").read_text(encoding="utf-8")
@@ -134,9 +134,9 @@ def words_of(command: str, toys: Toys) -> list[str]:
         words[at] = " ".join(stand_in(part, toys) for part in word.split(" "))
         if before in SMALLER and not (words[0] == "build" and before == "--images"):
             words[at] = SMALLER[before]
-    known = flags_of(words)
+    accepted_flags = flags_of(words)
     for flag, value in CHEAPER.items():
-        if flag in known and flag not in words:
+        if flag in accepted_flags and flag not in words:
             words += [flag, value]
     fitting = FITTING.get(" ".join(words[:2]), ())
     return [*words, *(() if set(fitting) & set(words) else fitting)]
@@ -213,8 +213,10 @@ def run_row(command: str, toys: Toys, call: Callable[..., Any], *more: str) -> A
         if words[:2] in (["judging", "status"], ["judging", "export"]):
             folder = Path(words[words.index("--folder") + 1])
             if not folder.exists():  # an earlier row makes the project
-                made = next(row for row in ROWS.values() if "judging new" in row and f"--folder {folder} " in row)
-                run_row(made.rpartition(" && ")[0], toys, call)
+                judging_row = next(
+                    row for row in ROWS.values() if "judging new" in row and f"--folder {folder} " in row
+                )
+                run_row(judging_row.rpartition(" && ")[0], toys, call)
             judge(folder)
         if words[0] == "train":
             words = with_small_recipe(words, toys)
@@ -273,17 +275,17 @@ def check_units(value: Any, key: str = "", metric: str = "") -> int:
     ``metric`` is the nearest name of a metric above; differences of it are not its values.
     """
     if isinstance(value, Mapping):
-        own = {
+        parts = {
             name: part
             for name, part in value.items()
             if "differ" not in name and ("drop" not in name or name == "drops")
         }
-        if len(own) < len(value):  # the interval is that of the difference
-            own = {name: part for name, part in own.items() if name not in ("low", "high")}
+        if len(parts) < len(value):  # the interval is that of the difference
+            parts = {name: part for name, part in parts.items() if name not in ("low", "high")}
         if {"drop", "before", "percent"} <= set(value) and value["before"]:
             assert value["percent"] == pytest.approx(100 * value["drop"] / value["before"])
         inner = str(value["metric"]) if "metric" in value else key if is_metric(key) else metric
-        return sum(check_units(part, str(name), inner) for name, part in own.items())
+        return sum(check_units(part, str(name), inner) for name, part in parts.items())
     if isinstance(value, list):
         return sum(check_units(part, key, metric) for part in value)
     if isinstance(value, bool) or not isinstance(value, int | float):
@@ -387,10 +389,10 @@ def test_every_model_of_the_page_has_a_class() -> None:
         "kakaobrain/align-base": "align", "Salesforce/blip2-itm-vit-g": "blip-2", "facebook/dinov2-base": "dinov2",
         "llava-hf/llava-1.5-7b-hf": "llava", "google/pegasus-xsum": "pegasus", "t5-small": "t5",
     }  # fmt: skip
-    named = {name for command in COMMANDS for kind, name in re.findall(r"(?<=[ \"])(\w+):([\w./-]+)", command)
+    model_types = {name for command in COMMANDS for kind, name in re.findall(r"(?<=[ \"])(\w+):([\w./-]+)", command)
              if kind not in ("openclip", "path") and not name.startswith(("paraphrase-", "all-MiniLM"))}  # fmt: skip
-    assert named <= set(types), named - set(types)
-    assert all(types[name] in CONFIG_MAPPING_NAMES for name in named)
+    assert model_types <= set(types), model_types - set(types)
+    assert all(types[name] in CONFIG_MAPPING_NAMES for name in model_types)
     asked = {types[name] for command in COMMANDS for name in re.findall(r"vqa:([\w./-]+)", command)}
     assert asked
     assert asked <= set(modeling_auto.MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING_NAMES)

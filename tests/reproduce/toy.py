@@ -138,7 +138,9 @@ def plain(toys: Toys, path: Path) -> None:
     for caption, image, text in toys.scenes.captions.select("caption", "image", "text").iter_rows():
         texts.setdefault(image, []).append({"caption_id": caption, "text": text})
     files = dict(toys.scenes.images.select("image", "file").iter_rows())
-    lines = [json.dumps({"image": image, "file": files[image], "captions": own}) for image, own in texts.items()]
+    lines = [
+        json.dumps({"image": image, "file": files[image], "captions": captions}) for image, captions in texts.items()
+    ]
     path.write_text("\n".join(lines) + "\n")
 
 
@@ -211,9 +213,9 @@ def karpathy(toys: Toys, path: Path) -> None:
                 "filename": picture_name(int(image)), "imgid": int(image), "cocoid": int(image),
                 "split": split, "sentids": [5 * int(image) + place for place in range(5)],
                 "sentences": [{"raw": text, "imgid": int(image), "sentid": 5 * int(image) + place}
-                              for place, text in enumerate(own)],
+                              for place, text in enumerate(captions)],
             }
-            for image, own in texts.items()
+            for image, captions in texts.items()
         ]  # fmt: skip
     path.write_text(json.dumps({"dataset": path.stem.removeprefix("dataset_"), "images": images}))
 
@@ -255,9 +257,9 @@ def judgements(toys: Toys, path: Path) -> None:
     """With ids in the form of Crisscrossed Captions."""
     rows = []
     for place, image in enumerate(map(int, toys.scenes.image_ids)):
-        other = int(toys.scenes.image_ids[(place + 1) % IMAGES])
+        next_image = int(toys.scenes.image_ids[(place + 1) % IMAGES])
         judged = ((5 * image, 4.5, "original"), (5 * image + 1, 3 + place % 3, "intrasim"),
-                  (5 * other, place % 2, "intrasim"))  # fmt: skip
+                  (5 * next_image, place % 2, "intrasim"))  # fmt: skip
         rows += [
             f"COCO_val2014:sentid:{caption},{picture_name(image)},{score},c2i_{how}" for caption, score, how in judged
         ]
@@ -323,12 +325,12 @@ def published_lists(toys: Toys, path: Path) -> None:
     truth = read_eccv("coco", "i2t")
     captions = [truth.item_ids[item] for item in truth.items]
     owners = [truth.query_ids[row] for row in truth.rows]
-    own: dict[str, list[str]] = {}
+    captions_of: dict[str, list[str]] = {}
     for image, caption in zip(owners, captions, strict=True):
-        own.setdefault(image, []).append(caption)
+        captions_of.setdefault(image, []).append(caption)
     lines = [
         f"{image} Q0 {caption} {rank} {1 / rank:.4f} toy"
-        for place, (image, five) in enumerate(own.items())
+        for place, (image, five) in enumerate(captions_of.items())
         for rank, caption in enumerate(dict.fromkeys([*captions[place : place + 6], *five, *captions[-12:]]), start=1)
         if rank <= 10
     ]
@@ -346,7 +348,7 @@ def perturbed_lists(toys: Toys, path: Path) -> None:
     for late, name in enumerate(("none", *names)):
         lines = []
         for place, (caption, image) in enumerate(pairs):
-            others = [other for other in images if other != image][:9]
+            others = [far_image for far_image in images if far_image != image][:9]
             others.insert((place + late) % (2 + late % 5), image)
             lines += [f"{caption} Q0 {item} {rank} {1 / rank:.4f} toy" for rank, item in enumerate(others, start=1)]
         (folder / f"{name}.run.gz").write_bytes(gzip.compress("\n".join(lines).encode()))

@@ -53,8 +53,8 @@ class Hub(BaseHTTPRequestHandler):
             headers = {"ETag": '"x"', "X-Repo-Commit": "0" * 40, "X-Linked-Size": str(len(content or b""))}
             self.answer(404 if content is None else 200, content or b"", headers)
         else:
-            about = {"id": "someone/laion", "sha": "0" * 40, "siblings": [], "private": self.private, "tags": []}
-            self.answer(200, json.dumps(about).encode())
+            model_card = {"id": "someone/laion", "sha": "0" * 40, "siblings": [], "private": self.private, "tags": []}
+            self.answer(200, json.dumps(model_card).encode())
 
     def entries(self) -> list[dict[str, Any]]:
         folders = {str(parent) for name in self.content for parent in Path(name).parents} - {"."}

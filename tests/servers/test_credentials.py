@@ -30,17 +30,17 @@ USER = base64.b64encode(f"somebody:{SECRET}".encode()).decode()
 @pytest.fixture
 def told(call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Call]:
     """Calls a command; afterwards the secret must be nowhere, in no form."""
-    said: list[str] = []
+    texts: list[str] = []
 
     def run(*words: str | Path, **more: Any) -> Any:
         outcome = call(*words, **more)
-        said.extend((outcome.out, outcome.err))
+        texts.extend((outcome.out, outcome.err))
         return outcome
 
     monkeypatch.setenv("CROSSLENS_TRACEBACK", "1")
     yield run
     for secret in (SECRET, USER):
-        assert not [text for text in said if secret in text]
+        assert not [text for text in texts if secret in text]
         for file in tmp_path.rglob("*"):
             assert secret not in file.name
             assert not file.is_file() or file.suffix == ".secret" or secret.encode() not in file.read_bytes(), file
@@ -92,12 +92,12 @@ def test_signed_addresses(site: Proxy, told: Call, tmp_path: Path) -> None:
         return [word for flag, file in pairs for word in (flag, signed(site, below + file, secret))]
 
     few = ("evaluate", "--dataset", "emb", "--metrics", "MRR", "--resamples", "50")
-    made = told(*few, *words(), "-o", "run", "--json")
-    assert made.code == 0, made.err
+    evaluation = told(*few, *words(), "-o", "run", "--json")
+    assert evaluation.code == 0, evaluation.err
     run = Run.load(tmp_path / "run")
-    shown = f"http://***@127.0.0.1:{site.port}/img.npy?part=***&X-Amz-Signature=***&access_token=***"
-    assert shown in run.recipe
-    assert shown in run.provenance["command"]
+    hidden_address = f"http://***@127.0.0.1:{site.port}/img.npy?part=***&X-Amz-Signature=***&access_token=***"
+    assert hidden_address in run.recipe
+    assert hidden_address in run.provenance["command"]
     assert "up to date" in told(*few, *words(), "-o", "run").err
     again = told("run", "run/recipe.toml", "--allow-host", f"127.0.0.1:{site.port}")
     assert again.code == 3

@@ -76,10 +76,10 @@ def test_a_round_trip(judging: Call, label_studio: Ask) -> None:
     project = label_studio("projects", {"title": "pairs", "label_config": Path("interface.xml").read_text()})["id"]
     imported = label_studio(f"projects/{project}/import", tasks)
     assert (imported["task_count"], imported["annotation_count"]) == (3, 1)
-    said = {}
+    label_of = {}
     for task in label_studio(f"tasks?project={project}&fields=all")["tasks"]:
-        said[task["data"]["text"]] = "bad" if task["data"]["text"] == "rain" else "good"
-        value = {"choices": [said[task["data"]["text"]]]}
+        label_of[task["data"]["text"]] = "bad" if task["data"]["text"] == "rain" else "good"
+        value = {"choices": [label_of[task["data"]["text"]]]}
         result = [{"from_name": "labels", "to_name": "image", "type": "choices", "value": value}]
         label_studio(f"tasks/{task['id']}/annotations/", {"result": result, "lead_time": 3.5})
     annotated = label_studio(f"projects/{project}/export?exportType=JSON&download_all_tasks=true")
@@ -96,7 +96,7 @@ def test_a_round_trip(judging: Call, label_studio: Ask) -> None:
         (first,) = [row for row in rows if row["judge"] == "ann"]
         assert (first["shown_text"], first["image"], first["labels"]) == ("a <dog> & a cat", "a b.jpg", ["good"])
         others = [row for row in rows if row["judge"] == "label-studio 1"]
-        assert {row["shown_text"]: row["labels"][0] for row in others} == said
+        assert {row["shown_text"]: row["labels"][0] for row in others} == label_of
         assert [row["seconds"] for row in others] == [3.5] * 3
     judging("export", "1", "-o", "judgements.parquet")
     table = pl.read_parquet("judgements.parquet")

@@ -20,9 +20,9 @@ def content_of(run: Path) -> dict[str, Any]:
     """The files of a run without what says where its inputs were: the recipe, and its hash in the header."""
     files = files_of(run)
     del files["recipe.toml"]
-    about = json.loads(files.pop("run.json"))
-    del about["provenance"]["command"], about["checksum"], about["files"]["recipe.toml"]
-    return {**files, "run.json": about}
+    stored = json.loads(files.pop("run.json"))
+    del stored["provenance"]["command"], stored["checksum"], stored["files"]["recipe.toml"]
+    return {**files, "run.json": stored}
 
 
 def test_vectors_in_a_store_are_those_of_the_folder(store: Store, call: Call) -> None:
@@ -68,15 +68,15 @@ def test_a_run_is_written_to_a_store_and_read_from_there(store: Store, call: Cal
     assert f"written to {output}" in written.err
     assert not [path for path in tmp_path.iterdir() if path.name.startswith(("s3", "gs"))]
     assert f"up to date: {output}" in evaluate(call, store.address, "-o", output).err
-    other = evaluate(call, store.address, "-o", output, "--seed", "5")
-    assert other.code == 5
-    assert f"{output}: already contains a different run" in other.err
+    other_seed = evaluate(call, store.address, "-o", output, "--seed", "5")
+    assert other_seed.code == 5
+    assert f"{output}: already contains a different run" in other_seed.err
     (tmp_path / "cache").rename(tmp_path / "cache of another machine")
     store.forget()
     assert f"up to date: {output}" in evaluate(call, store.address, "-o", output).err
-    shown, here = call("show", output, "--json"), call("show", "run", "--json")
-    assert shown.code == 0, shown.err
-    assert shown.json["metrics"] == here.json["metrics"]
+    from_store, here = call("show", output, "--json"), call("show", "run", "--json")
+    assert from_store.code == 0, from_store.err
+    assert from_store.json["metrics"] == here.json["metrics"]
     assert content_of(Run.load(output).home or Path()) == content_of(tmp_path / "run")
     compared = call("compare", "run", output, "--json")
     assert compared.code == 0, compared.err

@@ -15,8 +15,8 @@ def synsets(word: str) -> frozenset[int]:
     return frozenset(load_wordnet().synsets(word).tolist())
 
 
-def similar(word: str, other: str) -> bool:
-    return word == other or bool(synsets(word) & synsets(other))
+def similar(word: str, second_word: str) -> bool:
+    return word == second_word or bool(synsets(word) & synsets(second_word))
 
 
 def merged_nodes(words: Iterable[str]) -> list[Node]:
@@ -28,7 +28,7 @@ def merged_nodes(words: Iterable[str]) -> list[Node]:
                 (a, b)
                 for i, a in enumerate(nodes)
                 for b in nodes[i + 1 :]
-                if any(similar(word, other) for word in a for other in b)
+                if any(similar(word, second_word) for word in a for second_word in b)
             ),
             None,
         )
@@ -44,7 +44,7 @@ def reference_tuples(graphs: Sequence[SceneGraph]) -> set[tuple[object, ...]]:
     tuples: set[tuple[object, ...]] = {(node,) for node in nodes}
     for graph in graphs:
         tuples |= {(node_of[noun], word) for noun, word in graph.attributes}
-        tuples |= {(node_of[subject], name, node_of[other]) for subject, name, other in graph.relations}
+        tuples |= {(node_of[subject], name, node_of[object_]) for subject, name, object_ in graph.relations}
     return tuples
 
 
@@ -65,7 +65,7 @@ def spice(
 ) -> float:
     candidates = {fact for fact in caption.tuples() if counts(fact)}
     true = {fact for fact in reference_tuples(references) if counts(fact)}
-    hits = sum(any(tuple_matches(candidate, other) for other in true) for candidate in candidates)
+    hits = sum(any(tuple_matches(candidate, tuple_of_graph) for tuple_of_graph in true) for candidate in candidates)
     if hits == 0:
         return 0.0
     precision, recall = hits / len(candidates), min(hits, len(true)) / len(true)

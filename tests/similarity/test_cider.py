@@ -170,8 +170,8 @@ def test_a_caption_of_the_image_keeps_its_own_value() -> None:
 def test_one_image_knows_nothing_rare() -> None:
     dataset = Dataset.of({"a": ["a dog", "a red dog"]})
     np.testing.assert_array_equal(relevance_matrix(dataset), np.zeros((1, 2)))
-    other = Dataset.of({"x": ["a dog"], "y": ["the cat"]})
-    assert relevance_matrix(dataset, load_similarity("cider", df=other)).min() > 0
+    df_dataset = Dataset.of({"x": ["a dog"], "y": ["the cat"]})
+    assert relevance_matrix(dataset, load_similarity("cider", df=df_dataset)).min() > 0
 
 
 def test_an_image_without_captions_has_a_row_of_zeros_and_counts_for_nothing() -> None:

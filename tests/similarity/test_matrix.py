@@ -59,8 +59,8 @@ def test_aligned_with_the_ids_read_only_and_single() -> None:
     assert WHOLE.shape == (len(DATASET.image_ids), len(DATASET.caption_ids))
     assert WHOLE.dtype == np.float32
     assert not WHOLE.flags.writeable
-    own = WHOLE[DATASET.caption_image, np.arange(WHOLE.shape[1])]
-    assert own.mean() > WHOLE.mean()
+    own_values = WHOLE[DATASET.caption_image, np.arange(WHOLE.shape[1])]
+    assert own_values.mean() > WHOLE.mean()
 
 
 def test_pairs_are_cells() -> None:
@@ -112,9 +112,9 @@ def test_a_stopped_call_goes_on_where_it_was(
 @pytest.mark.usefixtures("small_blocks")
 def test_what_was_left_by_another_dataset_or_damaged_is_not_gone_on_with(tmp_path: Path) -> None:
     file = tmp_path / "N.npy"
-    other = DATASET.select(DATASET.image_ids[::-1])
+    reordered = DATASET.select(DATASET.image_ids[::-1])
     with pytest.raises(Stops):
-        cl.relevance_matrix(other, Interrupted(3), output=file)
+        cl.relevance_matrix(reordered, Interrupted(3), output=file)
     np.testing.assert_array_equal(cl.relevance_matrix(DATASET, output=file), WHOLE)
     file.unlink()
     (tmp_path / "N.npy.json").unlink()

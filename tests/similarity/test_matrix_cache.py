@@ -124,11 +124,11 @@ def test_an_evaluation_takes_it_from_the_cache(cache: Path) -> None:
 def test_no_cache_reaches_the_similarities_of_a_recipe(
     cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    seen: list[Any] = []
+    caches: list[Any] = []
 
     def load_watched(source: str, *, cache: Any = True) -> Counted:
         """Watches."""
-        seen.append(cache)
+        caches.append(cache)
         return Counted(name="watched")
 
     monkeypatch.setattr(SIMILARITIES, "_entries", {**SIMILARITIES._entries, "cider": SIMILARITIES["cider"]})
@@ -141,9 +141,9 @@ def test_no_cache_reaches_the_similarities_of_a_recipe(
         options=EvaluateOptions(metrics=("NCS[watched]@2",), resamples=0),
     )
     run_recipe(recipe, encoding=EncodeOptions(cache=False))
-    assert seen[-1] is False
+    assert caches[-1] is False
     assert not cache.exists()
     run_recipe(recipe, encoding=EncodeOptions(cache=tmp_path / "elsewhere"))
-    assert seen[-1] == tmp_path / "elsewhere"
+    assert caches[-1] == tmp_path / "elsewhere"
     assert (tmp_path / "elsewhere" / "similarities").is_dir()
     assert load_similarity("cider", cache=False).name == "cider", "what keeps nothing has nothing to switch off"

@@ -59,10 +59,10 @@ def small(*, fit: SemanticFit = FIT) -> Semantic:
 
 
 @cache
-def alike(one: str, other: str) -> float:
+def alike(word: str, second_word: str) -> float:
     cosines = []
     for encode in (bag_of_words, other_bag):
-        first, second = encode([one, other]).astype(np.float64)
+        first, second = encode([word, second_word]).astype(np.float64)
         cosines.append(float(first @ second / np.sqrt((first @ first) * (second @ second))))
     return min(max(sum(cosines) / 2, 0.0), 1.0)
 
@@ -70,8 +70,10 @@ def alike(one: str, other: str) -> float:
 def slow_roles(references: Sequence[str], text: str, weight: Any) -> list[float]:
     """Unigrams, bigrams, skipgrams, inverted, negation: as defined, in plain Python."""
 
-    own, others = ([[word for word in each.split() if word != "!"] for each in texts] for texts in ([text], references))
-    (words,) = own
+    text_words, others = (
+        [[word for word in each.split() if word != "!"] for each in texts] for texts in ([text], references)
+    )
+    (words,) = text_words
     has_negation = ["no" in each for each in [words, *others]]
     negation = abs(has_negation[0] - sum(has_negation[1:]) / len(others))
     if not words:
@@ -83,8 +85,8 @@ def slow_roles(references: Sequence[str], text: str, weight: Any) -> list[float]
             first, second = words[at], words[at + gap]
             later = (1, 2) if gap else (0,)
             support = [
-                min(alike(first, other[j]), alike(second, other[j + step]))
-                for other in others for j in range(len(other)) for step in later if j + step < len(other)
+                min(alike(first, reference[j]), alike(second, reference[j + step]))
+                for reference in others for j in range(len(reference)) for step in later if j + step < len(reference)
             ]  # fmt: skip
             share = weight(fold(first)) + (weight(fold(second)) if gap else 0.0)
             supported, total = supported + share * max(support, default=0.0), total + share
@@ -92,18 +94,18 @@ def slow_roles(references: Sequence[str], text: str, weight: Any) -> list[float]
     return [*unsupported, slow_inverted(words, others, weight), negation]
 
 
-def slow_inverted(own: list[str], others: list[list[str]], weight: Any) -> float:
+def slow_inverted(words_of_text: list[str], others: list[list[str]], weight: Any) -> float:
     def near(words: Sequence[str]) -> list[tuple[str, str]]:
         content = [fold(word) for word in words if word not in EMPTY_WORDS and "by" not in words]
         return [(content[i], second) for i in range(len(content)) for second in content[i + 1 : i + 4]]
 
-    known = {pair for words in others for pair in near(words)}
+    reference_pairs = {pair for words in others for pair in near(words)}
     inverted, total = 0.0, 0.0
-    for first, second in near(own):
+    for first, second in near(words_of_text):
         if first != second:
             share = min(weight(first), weight(second))
             total += share
-            inverted += share if (second, first) in known and (first, second) not in known else 0.0
+            inverted += share if (second, first) in reference_pairs and (first, second) not in reference_pairs else 0.0
     return inverted / total if total else 0.0
 
 
@@ -119,8 +121,8 @@ def slow(references: Sequence[Sequence[str]], captions: Sequence[str]) -> Array:
         holds = [any(word in map(fold, text.split()) for text in image) for image in references]
         return math.log(1 + (count + 1) / (sum(holds) + 1))
 
-    def cosine(vector: Array, other: Array) -> float:
-        return float(vector @ other / np.sqrt((vector @ vector) * (other @ other)))
+    def cosine(vector: Array, reference: Array) -> float:
+        return float(vector @ reference / np.sqrt((vector @ vector) * (reference @ reference)))
 
     def sigma(value: float) -> float:
         return 1 / (1 + math.exp(-value))
@@ -131,8 +133,8 @@ def slow(references: Sequence[Sequence[str]], captions: Sequence[str]) -> Array:
             return 0.0, 0.0
         close = []
         for encode in (bag_of_words, other_bag):
-            own, *others = encode([text, *references[image]]).astype(np.float64)
-            cosines = [cosine(own, other) for other in others]
+            embedding, *others = encode([text, *references[image]]).astype(np.float64)
+            cosines = [cosine(embedding, reference) for reference in others]
             close.append((max(cosines) + sum(cosines) / len(cosines)) / 2)
         closeness = sum(close) / 2
         words = content_words(text)
@@ -188,8 +190,8 @@ def test_no_order_matters(texts: tuple[list[list[str]], list[str]], random: Any)
     shuffled = [random.sample(image, len(image)) for image in references]
     order = random.sample(range(len(captions)), len(captions))
     whole = small().prepare(references, captions).block(slice(None))
-    other = small().prepare(shuffled, [captions[row] for row in order]).block(slice(None))
-    np.testing.assert_array_equal(whole[:, order], other)
+    reordered = small().prepare(shuffled, [captions[row] for row in order]).block(slice(None))
+    np.testing.assert_array_equal(whole[:, order], reordered)
 
 
 @given(collection)
@@ -234,8 +236,8 @@ def test_roles_only_reorder_captions_with_the_same_content_words(texts: tuple[li
         np.testing.assert_array_equal(np.sort(heard[:, columns]), np.sort(plain[:, columns]), "they exchange values")
         if len(columns) == 1:
             np.testing.assert_array_equal(heard[:, columns], plain[:, columns], "exactly the value without roles")
-        for other in set(content) - {words}:
-            rest = [at for at, own in enumerate(content) if own == other]
+        for others_words in set(content) - {words}:
+            rest = [at for at, words_of_caption in enumerate(content) if words_of_caption == others_words]
             for image in range(len(references)):
                 gap = plain[image, columns].min() - plain[image, rest].max()
                 assert gap <= 0 or heard[image, columns].min() >= heard[image, rest].max(), "never another order"
@@ -372,8 +374,8 @@ def test_vectors_without_direction_or_of_the_wrong_shape_are_told() -> None:
 def test_the_revision_tells_fits_and_encoders_apart() -> None:
     first, second = small(), small(fit=SemanticFit(3.0, 1.0, -1.4))
     assert first.revision == small().revision != second.revision
-    other = Semantic([TextEncoder("bag", "9", bag_of_words), first.encoders[1]], FIT)
-    assert other.revision != first.revision
+    with_bag = Semantic([TextEncoder("bag", "9", bag_of_words), first.encoders[1]], FIT)
+    assert with_bag.revision != first.revision
     assert Semantic([TextEncoder("own", "", bag_of_words)], PLAIN).revision == ""
     assert SemanticFit(3.0, 1.0, -1.4, bigrams=0.2).revision != second.fit.revision
 

@@ -42,13 +42,13 @@ def real() -> Semantic:
 
 def _remembering(vectors: Vectors) -> Vectors:
     """The same function, which never encodes a text twice."""
-    known: dict[str, Array] = {}
+    vector_of: dict[str, Array] = {}
 
     def remembered(texts: Sequence[str], progress: Progress | None) -> Array:
-        new = [text for text in texts if text not in known]
+        new = [text for text in texts if text not in vector_of]
         if new:
-            known.update(zip(new, vectors(new, progress), strict=True))
-        return np.stack([known[text] for text in texts])
+            vector_of.update(zip(new, vectors(new, progress), strict=True))
+        return np.stack([vector_of[text] for text in texts])
 
     return remembered
 
@@ -72,10 +72,10 @@ def test_the_packaged_model_is_the_one_of_sentence_transformers(real: Semantic) 
 
 
 def test_it_hears_who_does_what_to_whom(real: Semantic) -> None:
-    same, swapped, other = values_of(
+    same, swapped, fewer = values_of(
         real, ["a dog chases a man"], ["a dog is chasing a man", "a man is chasing a dog", "a dog runs"]
     )
-    assert same > swapped > other, "the same content, in the wrong order"
+    assert same > swapped > fewer, "the same content, in the wrong order"
     same, without = values_of(real, ["a man with a hat"], ["the man with the hat", "a man without a hat"])
     assert same > without
     same, swapped = values_of(
@@ -92,10 +92,10 @@ def test_it_agrees_with_our_own_grades(real: Semantic) -> None:
     captions = [text for _, graded in SCENES for _, text in graded]
     grade = np.array([[mark for mark, _ in graded] for _, graded in SCENES])
     result = real.prepare(references, captions).block(slice(None))
-    own = np.stack([result[image, 6 * image : 6 * image + 6] for image in range(len(SCENES))])
-    assert np.corrcoef(own.ravel(), grade.ravel())[0, 1] > 0.9
-    assert own[grade == 4].min() > own[grade <= 2].max()
-    assert own[grade == 0].max() < 0.2
+    of_own_scene = np.stack([result[image, 6 * image : 6 * image + 6] for image in range(len(SCENES))])
+    assert np.corrcoef(of_own_scene.ravel(), grade.ravel())[0, 1] > 0.9
+    assert of_own_scene[grade == 4].min() > of_own_scene[grade <= 2].max()
+    assert of_own_scene[grade == 0].max() < 0.2
     others = [
         value for image in range(len(SCENES)) for value in np.delete(result[image], range(6 * image, 6 * image + 6))
     ]
@@ -109,8 +109,10 @@ def test_fewer_references_tell_nearly_as_much(real: Semantic, count: int) -> Non
     image = np.repeat(np.arange(len(SCENES)), 6)
     result = real.prepare([scene[:count] for scene, _ in SCENES], captions).pairs(image, np.arange(len(captions)))
     assert np.corrcoef(result, grade)[0, 1] > 0.85
-    own = real.prepare([scene[:count] for scene, _ in SCENES], [scene[0] for scene, _ in SCENES])
-    assert own.pairs(np.arange(len(SCENES)), np.arange(len(SCENES))).min() > 0.85, "a caption among its references"
+    prepared_phi = real.prepare([scene[:count] for scene, _ in SCENES], [scene[0] for scene, _ in SCENES])
+    assert prepared_phi.pairs(np.arange(len(SCENES)), np.arange(len(SCENES))).min() > 0.85, (
+        "a caption among its references"
+    )
 
 
 @pytest.mark.slow

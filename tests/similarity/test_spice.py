@@ -62,7 +62,7 @@ collections = st.tuples(
 )
 
 
-def one(references: list[SceneGraph], caption: SceneGraph, part: str = "") -> float:
+def spice_of(references: list[SceneGraph], caption: SceneGraph, part: str = "") -> float:
     return float(prepare_graphs([references], [caption], part=part).block(slice(0, 1))[0, 0])
 
 
@@ -72,28 +72,28 @@ def test_worked_by_hand() -> None:
         ("man", "bicycle", "street"), (("bicycle", "red"),), (("man", "ride", "bicycle"), ("man", "on", "street"))
     )
     # Said: 6 tuples, of which man, bicycle, (bicycle, red), (man, ride, bicycle) are true; true: 4 tuples.
-    assert one([reference], caption) == np.float32(2 * (4 / 6) * (4 / 4) / (4 / 6 + 4 / 4))
-    assert one([reference], caption, "object") == np.float32(2 * (2 / 3) * 1 / (2 / 3 + 1))
-    assert one([reference], caption, "relation") == np.float32(2 * (1 / 2) * 1 / (1 / 2 + 1))
-    assert one([reference], caption, "colour") == 1.0
-    assert one([reference], caption, "size") == 0.0
+    assert spice_of([reference], caption) == np.float32(2 * (4 / 6) * (4 / 4) / (4 / 6 + 4 / 4))
+    assert spice_of([reference], caption, "object") == np.float32(2 * (2 / 3) * 1 / (2 / 3 + 1))
+    assert spice_of([reference], caption, "relation") == np.float32(2 * (1 / 2) * 1 / (1 / 2 + 1))
+    assert spice_of([reference], caption, "colour") == 1.0
+    assert spice_of([reference], caption, "size") == 0.0
 
 
 def test_synonymous_objects_of_the_references_are_one_node() -> None:
     references = [SceneGraph(("couch",), (("couch", "red"),)), SceneGraph(("sofa",), (("sofa", "red"),))]
     # One node and one attribute: the caption says both.
-    assert one(references, SceneGraph(("sofa",), (("sofa", "red"),))) == 1.0
+    assert spice_of(references, SceneGraph(("sofa",), (("sofa", "red"),))) == 1.0
 
 
 def test_a_word_must_match_in_its_own_place() -> None:
     reference = SceneGraph(("dog", "man"), (), (("dog", "by", "man"),))
     turned = SceneGraph(("dog", "man"), (), (("man", "by", "dog"),))
-    assert one([reference], turned, "relation") == 0.0
-    assert one([reference], turned, "object") == 1.0
+    assert spice_of([reference], turned, "relation") == 0.0
+    assert spice_of([reference], turned, "object") == 1.0
 
 
 def test_saying_the_same_twice_is_no_more_than_all() -> None:
-    assert one([SceneGraph(("couch",))], SceneGraph(("couch", "sofa"))) == 1.0
+    assert spice_of([SceneGraph(("couch",))], SceneGraph(("couch", "sofa"))) == 1.0
 
 
 def test_nothing_said_or_nothing_true_is_0() -> None:
@@ -131,7 +131,7 @@ def test_the_order_of_references_and_of_captions_does_not_matter(
 
 @given(st.lists(graphs, min_size=1, max_size=4))
 def test_a_reference_twice_is_a_reference_once(references: list[SceneGraph]) -> None:
-    assert one(references + references, references[0]) == one(references, references[0])
+    assert spice_of(references + references, references[0]) == spice_of(references, references[0])
 
 
 def test_positions_outside_the_matrix_are_an_error() -> None:

@@ -84,7 +84,7 @@ def test_where_there_is_no_interval() -> None:
 @given(st.lists(st.integers(-5, 5), min_size=1, max_size=12))
 def test_scales_equal_slow_definitions(values: list[int]) -> None:
     n = len(values)
-    ranks = [(sum(other < value for other in values) + values.count(value) / 2) / n for value in values]
+    ranks = [(sum(smaller < value for smaller in values) + values.count(value) / 2) / n for value in values]
     assert rescaled(values, "rank").tolist() == pytest.approx(ranks)
     constant = len(set(values)) == 1
     expected = [0.0] * n if constant else [(v - min(values)) / (max(values) - min(values)) for v in values]

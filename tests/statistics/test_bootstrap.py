@@ -67,8 +67,10 @@ def slow_studentised(values: np.ndarray, clusters: np.ndarray, draws: np.ndarray
     mean, error = mean_and_error(members)
     offs = []
     for weights in draws:
-        drawn, own = mean_and_error([part for part, times in zip(members, weights, strict=True) for _ in range(times)])
-        offs.append((drawn - mean) / max(own, error / 3))
+        drawn, error_of_drawn = mean_and_error(
+            [part for part, times in zip(members, weights, strict=True) for _ in range(times)]
+        )
+        offs.append((drawn - mean) / max(error_of_drawn, error / 3))
     tail = 0.025 * (images - 2) / (images + 2)
     student = stats.t.ppf(0.975, images - 1)
     below, above = np.quantile(offs, [tail, 1 - tail])

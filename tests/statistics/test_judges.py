@@ -120,8 +120,8 @@ def test_persons_who_share_no_pair_are_like_unknown_ones() -> None:
     random = np.random.default_rng(13)
     scores = random.normal(size=(30, 1)) + random.normal(size=(30, 3))
     judges = np.full((30, 90), np.nan)
-    for row, own in enumerate(scores):
-        judges[row, 3 * row : 3 * row + 3] = own
+    for row, scores_of_pair in enumerate(scores):
+        judges[row, 3 * row : 3 * row + 3] = scores_of_pair
     assert mean_reliability(judges) == pytest.approx(mean_reliability(scores, same_persons=False))
 
 
@@ -190,21 +190,23 @@ def test_the_interval_of_kappa() -> None:
     """Resample by resample against a slow reference, and near the asymptotic one (Fleiss, Cohen and Everitt 1969)."""
     first = np.array([1] * 25 + [0] * 25)
     second = np.array([1] * 20 + [0] * 5 + [1] * 10 + [0] * 15)
-    found = kappa_estimate(first, second, np.arange(50), resamples=200, seed=3)
+    kappa_with_interval = kappa_estimate(first, second, np.arange(50), resamples=200, seed=3)
     kappas = []
     for weights in np.concatenate(list(Bootstrap(np.arange(50), 200, 3).weights(50))):
         rows = np.repeat(np.arange(50), weights)
         kappas.append(slow_kappa(first[rows].tolist(), second[rows].tolist(), 0))
-    assert found.mean == pytest.approx(0.4)
-    assert found.interval == pytest.approx(np.quantile(kappas, [0.025, 0.975]))
+    assert kappa_with_interval.mean == pytest.approx(0.4)
+    assert kappa_with_interval.interval == pytest.approx(np.quantile(kappas, [0.025, 0.975]))
     table, kappa, chance = np.array([[20, 5], [10, 15]]) / 50, 0.4, 0.5
     marginal = table.sum(axis=0)[:, None] + table.sum(axis=1)
     spread = sum(table[i, i] * (1 - marginal[i, i] * (1 - kappa)) ** 2 for i in range(2))
     spread += (1 - kappa) ** 2 * sum(table[i, j] * marginal[i, j] ** 2 for i, j in ((0, 1), (1, 0)))
     error = np.sqrt((spread - (kappa - chance * (1 - kappa)) ** 2) / ((1 - chance) ** 2 * 50))
-    assert found.interval == pytest.approx((kappa - 1.96 * error, kappa + 1.96 * error), abs=0.06)
+    assert kappa_with_interval.interval == pytest.approx((kappa - 1.96 * error, kappa + 1.96 * error), abs=0.06)
     together = kappa_estimate(first, second, np.arange(50) // 10, resamples=200)
-    assert together.high - together.low > 1.2 * (found.high - found.low), "five clusters tell less than fifty items"
+    assert together.high - together.low > 1.2 * (kappa_with_interval.high - kappa_with_interval.low), (
+        "five clusters tell less than fifty items"
+    )
 
 
 def test_perfect_agreement_leaves_room_for_a_difference() -> None:
@@ -275,9 +277,9 @@ def test_the_interval_of_the_ceiling_contains_the_truth() -> None:
 
 def test_no_interval_of_kappa_where_nothing_varies() -> None:
     for judges in (([1, 1, 1], [1, 1, 1]), ([], [])):
-        found = kappa_estimate(*judges, np.arange(len(judges[0])))
-        assert isnan(found.low)
-        assert isnan(found.high)
+        kappa_with_interval = kappa_estimate(*judges, np.arange(len(judges[0])))
+        assert isnan(kappa_with_interval.low)
+        assert isnan(kappa_with_interval.high)
     assert isnan(kappa_estimate([1, 1], [1, 1], [0, 1]).mean)
     assert isnan(kappa_estimate([1, 0], [1, 1], [0, 0]).low), "one cluster"
 

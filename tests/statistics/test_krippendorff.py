@@ -49,14 +49,14 @@ def slow_alpha(judges: np.ndarray, scale: str) -> float:
         distance(first, second) / (len(unit) - 1)
         for unit in units
         for at, first in enumerate(unit)
-        for other, second in enumerate(unit)
-        if at != other
+        for other_at, second in enumerate(unit)
+        if at != other_at
     )
     pairs = [
         distance(first, second)
         for at, first in enumerate(everything)
-        for other, second in enumerate(everything)
-        if at != other
+        for other_at, second in enumerate(everything)
+        if at != other_at
     ]
     if not sum(pairs):
         return float("nan")

@@ -16,13 +16,13 @@ from crosslens.statistics.precision_recall import precision_recall
 
 def slow_threshold(scores: list[float], labels: list[int]) -> float:
     """Every score as a threshold; the highest F1, exactly, and the lowest score among equals."""
-    best, chosen = Fraction(-1), 0.0
+    best, threshold_of_best = Fraction(-1), 0.0
     for threshold in sorted(set(scores)):
         matched = [label for score, label in zip(scores, labels, strict=True) if score >= threshold]
         f1 = Fraction(2 * sum(matched), len(matched) + sum(labels))
         if f1 > best:
-            best, chosen = f1, threshold
-    return chosen
+            best, threshold_of_best = f1, threshold
+    return threshold_of_best
 
 
 @pytest.mark.slow

@@ -18,7 +18,7 @@ def unequal(seed: int, images: int = 8) -> Samples:
     """Images with one to four values before, and another number after."""
     random = np.random.default_rng(seed)
     owners = [np.repeat(np.arange(images), random.integers(1, 5, images)) for _ in range(2)]
-    values = [random.integers(1, 9, len(own)).astype(float) for own in owners]
+    values = [random.integers(1, 9, len(pairs_of_image)).astype(float) for pairs_of_image in owners]
     return Samples(values[0], owners[0], values[1] + random.integers(0, 3, len(owners[1])), owners[1])
 
 
@@ -113,8 +113,8 @@ def test_what_has_no_value_does_not_count() -> None:
 @given(st.integers(0, 10_000), st.integers(2, 14))
 def test_swapping_the_sides_turns_the_sign(seed: int, images: int) -> None:
     samples = unequal(seed, images)
-    other = Samples(samples.after, samples.after_clusters, samples.before, samples.before_clusters)
-    there, back = (paired_samples(each, resamples=40, permutations=60, seed=seed) for each in (samples, other))
+    swapped = Samples(samples.after, samples.after_clusters, samples.before, samples.before_clusters)
+    there, back = (paired_samples(each, resamples=40, permutations=60, seed=seed) for each in (samples, swapped))
     assert back.test.difference == pytest.approx(-there.test.difference)
     assert back.test.interval == pytest.approx((-there.test.high, -there.test.low), nan_ok=True)
     ratios = (1 / (1 + there.relative_high) - 1, 1 / (1 + there.relative_low) - 1)

@@ -115,7 +115,7 @@ def test_small_p_values_are_valid() -> None:
 
 def test_without_a_difference_hardly_any_family_of_tests_finds_one() -> None:
     random = np.random.default_rng(6)
-    found = 0
+    significant_families = 0
     for trial in range(20):
         p_values = []
         for number in range(50):
@@ -124,8 +124,8 @@ def test_without_a_difference_hardly_any_family_of_tests_finds_one() -> None:
                 difference, 0 * difference, np.arange(30), permutations=200, resamples=0, seed=100 * trial + number
             )
             p_values.append(test.p_value)
-        found += bool(min(holm(p_values)) < 0.05)
-    assert found <= 4, "one in twenty is promised"
+        significant_families += bool(min(holm(p_values)) < 0.05)
+    assert significant_families <= 4, "one in twenty is promised"
 
 
 def test_a_median_that_differs_by_a_rank() -> None:
@@ -147,8 +147,8 @@ def test_which_tests_are_the_same() -> None:
     first, second = (random.random(120) < 0.5) * 1.0, (random.random(120) < 0.6) * 1.0
     ranks = [1 + 4 * (1 - hits) for hits in (first, second)]
     tests = [
-        paired_permutation(one, other, clusters, resamples=0, statistic=statistic)
-        for one, other, statistic in (
+        paired_permutation(left, right, clusters, resamples=0, statistic=statistic)
+        for left, right, statistic in (
             (first, second, "mean"), (random.random(120), second, "mean"), (1 - first, 1 - second, "mean"),
             (100 * first, 100 * second, "mean"), (*ranks, "median"), (*ranks, "mean"), (*ranks, "floor-median"),
             (*ranks, "median"), (first + 0.25 * (clusters == 3), second, "mean"),
@@ -226,8 +226,8 @@ def test_same_seed_same_answer_in_any_order(statistic: str) -> None:
     order = random.permutation(80)
     test = paired_permutation(first, second, clusters, statistic=statistic, seed=9)
     assert test == paired_permutation(first[order], second[order], clusters[order], statistic=statistic, seed=9)
-    other = paired_permutation(second, first, clusters, statistic=statistic, seed=9)
-    assert (other.difference, other.p_value) == (-test.difference, test.p_value)
+    exchanged_test = paired_permutation(second, first, clusters, statistic=statistic, seed=9)
+    assert (exchanged_test.difference, exchanged_test.p_value) == (-test.difference, test.p_value)
     assert test.p_value != paired_permutation(first, second, clusters, statistic=statistic, seed=10).p_value
 
 

@@ -42,9 +42,9 @@ def test_the_cache_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_streams_depend_on_their_purpose_only() -> None:
-    numbers, again, other = (random_stream(7, "a", key).random(3) for key in (1, 1, 2))
+    numbers, again, other_key = (random_stream(7, "a", key).random(3) for key in (1, 1, 2))
     np.testing.assert_array_equal(numbers, again)
-    assert not np.array_equal(numbers, other)
+    assert not np.array_equal(numbers, other_key)
     assert derive_seed(7, "ab", "c") != derive_seed(7, "a", "bc")
     assert derive_seed(0, "x") == 9511765210964949906  # pinned: published results depend on it
 

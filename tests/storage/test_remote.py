@@ -126,8 +126,8 @@ def test_over_http(tmp_path):
     threading.Thread(target=server.serve_forever, daemon=True).start()
     try:
         address = f"http://127.0.0.1:{server.server_port}/v.npy"
-        known = tuple(map(str, range(12)))
-        embeddings = read_embeddings(address, None, known, "image")
+        ids = tuple(map(str, range(12)))
+        embeddings = read_embeddings(address, None, ids, "image")
         assert embeddings is not None
         np.testing.assert_array_equal(embeddings.vectors, IMAGES)
         with pytest.raises(InputError, match="nothing is there"):
@@ -161,8 +161,8 @@ def evaluated(seed: int = 0, **options: Any) -> Run:
 
 def test_a_run_at_an_address(memory, tmp_path, monkeypatch):
     address = "memory://bucket/runs/first"
-    made = evaluated(output=address)
-    assert Run.load(address).fingerprint == made.fingerprint
+    stored = evaluated(output=address)
+    assert Run.load(address).fingerprint == stored.fingerprint
     assert Run.load(Path(address)).name == "first"
     assert evaluated(output=address).home is not None, "found complete"
     with pytest.raises(ConflictError, match="memory://bucket/runs/first: already contains a different run"):
@@ -173,12 +173,12 @@ def test_a_run_at_an_address(memory, tmp_path, monkeypatch):
     memory.rm("/bucket/runs/first", recursive=True)
     assert evaluated(output=address).home is None, "somebody removed it: nothing is there"
     with pytest.raises(UsageError, match="a run cannot be written to https://"):
-        made.save("https://somewhere/run")
+        stored.save("https://somewhere/run")
     with pytest.raises(UsageError, match="s3://b/x: only runs are written to a store"):
         Embeddings(tuple(map(str, range(12))), IMAGES).save(Path("s3://b/x"))
     memory.pipe_file("/bucket/other/notes.txt", b"mine")
     with pytest.raises(ConflictError, match=r"memory://bucket/other is not empty .* it has notes\.txt"):
-        made.save("memory://bucket/other")
+        stored.save("memory://bucket/other")
 
 
 def test_an_interrupted_copy_of_a_run_is_not_taken_for_one(memory, monkeypatch):
@@ -200,7 +200,7 @@ def test_an_interrupted_copy_of_a_run_is_not_taken_for_one(memory, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("text", "shown"),
+    ("text", "text_without_secrets"),
     [
         ("s3://bucket/x#1?y", "s3://bucket/x#1?y"),
         ("s3://bucket/a;b=c/x?versionId=1", "s3://bucket/a;b=c/x?versionId=***"),
@@ -226,6 +226,6 @@ def test_an_interrupted_copy_of_a_run_is_not_taken_for_one(memory, monkeypatch):
         ("mail a@b.c?token=1", "mail a@b.c?token=1"),
     ],
 )
-def test_what_is_hidden(text: str, shown: str) -> None:
-    assert without_secrets(text) == shown
-    assert without_secrets(shown) == shown
+def test_what_is_hidden(text: str, text_without_secrets: str) -> None:
+    assert without_secrets(text) == text_without_secrets
+    assert without_secrets(text_without_secrets) == text_without_secrets

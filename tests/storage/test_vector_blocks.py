@@ -44,13 +44,13 @@ def test_the_rows_of_shards_selections_and_patches_are_those_of_one_array(sizes,
     sharded = ShardedBlocks.of(shards)
     same(sharded, whole, rng)
     same(ArrayBlocks(whole), whole, rng)
-    chosen = rng.permutation(len(whole))[: max(1, len(whole) // 2)]
-    same(SelectedBlocks(sharded, chosen), whole[chosen], rng)
-    same(SelectedBlocks(sharded, np.arange(len(whole))[1:] if len(whole) > 1 else chosen),
-         whole[1:] if len(whole) > 1 else whole[chosen], rng)  # fmt: skip
-    patched, values = whole.copy(), rng.random((len(chosen), *whole.shape[1:])).astype(np.float16)
-    patched[chosen] = values
-    same(PatchedBlocks(sharded, chosen, values), patched, rng)
+    rows = rng.permutation(len(whole))[: max(1, len(whole) // 2)]
+    same(SelectedBlocks(sharded, rows), whole[rows], rng)
+    same(SelectedBlocks(sharded, np.arange(len(whole))[1:] if len(whole) > 1 else rows),
+         whole[1:] if len(whole) > 1 else whole[rows], rng)  # fmt: skip
+    patched, values = whole.copy(), rng.random((len(rows), *whole.shape[1:])).astype(np.float16)
+    patched[rows] = values
+    same(PatchedBlocks(sharded, rows, values), patched, rng)
 
 
 def test_a_row_is_located_in_its_shard_whatever_was_selected():

@@ -59,7 +59,7 @@ def test_the_figure_shows_its_lengths() -> None:
 
     pairs = list(generate(6, "area", seed=5, version="v1"))
     for scene, twin in zip(pairs[:6], pairs[6:], strict=True):
-        before, after = (np.asarray(one.render(), int) for one in (scene, twin))
+        before, after = (np.asarray(drawn_scene.render(), int) for drawn_scene in (scene, twin))
         changed = (before != after).any(axis=2).mean()
         assert 0.001 < changed < 0.2
 

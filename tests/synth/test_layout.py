@@ -40,8 +40,8 @@ def test_standing_objects_stand_in_their_band() -> None:
 def test_inside() -> None:
     large, small = arrange([slot("circle", 90), slot("star", 30, inside=0)], 160, random_stream(3))
     assert relation(small.box, large.box) == "inside"
-    known = {(1, 0): "inside"}
-    assert [link.predicate for link in relations_between([large.box, small.box], known)] == ["inside"]
+    predicates = {(1, 0): "inside"}
+    assert [link.predicate for link in relations_between([large.box, small.box], predicates)] == ["inside"]
 
 
 def test_relations_from_boxes() -> None:

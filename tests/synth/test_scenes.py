@@ -157,7 +157,7 @@ def test_code_captions_state_what_snippets_print() -> None:
     from crosslens.storage import random_stream
     from crosslens.synth.tasks.worked_out import CODE, CodeFacts
 
-    seen = set()
+    snippets = set()
     for number in range(300):
         facts = CodeFacts.draw(random_stream(11, number))
         captions = CODE.describe(facts, (), random_stream(12, number))
@@ -167,8 +167,8 @@ def test_code_captions_state_what_snippets_print() -> None:
         whole = re.compile(rf"(?<![\w.-]){re.escape(expected)}(?!\w|\.\d)")  # 5 is not what 50 or 1.5 says
         assert all(whole.search(caption.text) for caption in captions), facts
         assert tuple(caption.style for caption in captions) == STYLES
-        seen.add(facts.snippet)
-    assert seen == set(SNIPPETS)
+        snippets.add(facts.snippet)
+    assert snippets == set(SNIPPETS)
 
 
 def test_the_same_seed_gives_the_same_scenes() -> None:

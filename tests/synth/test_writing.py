@@ -57,13 +57,13 @@ def test_coco_and_visual_genome_say_the_same(scenes: Path) -> None:
         "coco", captions=scenes / "coco" / "captions.json", instances=scenes / "coco" / "instances.json"
     )
     graphs = cl.load_dataset("visual_genome", folder=scenes / "visual_genome")
-    for other in (coco, graphs):
-        assert other.image_ids == dataset.image_ids
-        assert other.texts == dataset.texts
-        assert other.images["file"].to_list() == dataset.images["file"].to_list()
-        assert other.objects is not None
+    for written in (coco, graphs):
+        assert written.image_ids == dataset.image_ids
+        assert written.texts == dataset.texts
+        assert written.images["file"].to_list() == dataset.images["file"].to_list()
+        assert written.objects is not None
         for column in ("object", "name", "x", "y", "w", "h"):
-            assert other.objects[column].to_list() == dataset.objects[column].to_list()
+            assert written.objects[column].to_list() == dataset.objects[column].to_list()
     assert graphs.objects is not None
     assert graphs.objects["synset"].to_list() == dataset.objects["synset"].to_list()
     assert graphs.objects["attributes"].to_list() == dataset.objects["attributes"].to_list()

@@ -26,11 +26,11 @@ def bases(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     from transformers import BertConfig, BertModel
 
     folder = tmp_path_factory.mktemp("bases")
-    made = {kind: save_model(kind, folder / kind) for kind in ("clip", "siglip")}
+    models = {kind: save_model(kind, folder / kind) for kind in ("clip", "siglip")}
     torch.manual_seed(1)
     BertModel(BertConfig(**BERT)).save_pretrained(folder / "bert")
     save_tokenizer(folder / "bert")
-    return {**made, "bert": folder / "bert"}
+    return {**models, "bert": folder / "bert"}
 
 
 @pytest.fixture(scope="module")
@@ -38,11 +38,11 @@ def photos(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Pictures and captions in the layout of Flickr8k."""
     folder = tmp_path_factory.mktemp("photos")
     (folder / "images").mkdir()
-    made, lines = (picture for seed in range(4) for picture in pictures(4, seed)), list[str]()
+    images, lines = (picture for seed in range(4) for picture in pictures(4, seed)), list[str]()
     for split, count in SPLITS.items():
         names = [f"{split}{number}.png" for number in range(count)]
         for name in names:
-            next(made).save(folder / "images" / name)
+            next(images).save(folder / "images" / name)
             lines += [f"{name}#{k}\t{TEXTS[(len(lines) + k) % 4]} and {split}" for k in range(5)]
         (folder / f"Flickr_8k.{split}Images.txt").write_text("\n".join(names) + "\n")
     (folder / "Flickr8k.token.txt").write_text("\n".join(lines) + "\n")

@@ -40,11 +40,11 @@ def made_split(name: str, count: int, seed: int, kinds: tuple[str, ...] = ("vect
     stream = np.random.default_rng(seed)
     captions, chosen_words = {}, []
     for image in range(count):
-        chosen = stream.choice(len(WORDS), 4, replace=False)
+        word_rows = stream.choice(len(WORDS), 4, replace=False)
         captions[f"{name}-{image}.jpg"] = [
-            "a " + " ".join(WORDS[word] for word in stream.permutation(chosen)) for _ in range(5)
+            "a " + " ".join(WORDS[word] for word in stream.permutation(word_rows)) for _ in range(5)
         ]
-        chosen_words.append(chosen)
+        chosen_words.append(word_rows)
     regions = meaning[np.array(chosen_words)].astype(np.float32)
     arrays = {"vectors": regions.sum(axis=1), "regions": regions}
     return Split(Dataset.of(captions, name=name), ImageFeatures(**{kind: arrays[kind] for kind in kinds}))

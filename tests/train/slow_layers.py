@@ -57,7 +57,7 @@ def word_states(module: Any, words: list[int]) -> list[Array]:
     if not module.gru.bidirectional:
         return states
     backward = gru(module.gru, vectors[::-1], "_reverse")[::-1]
-    return [(one_way + other) / 2 for one_way, other in zip(states, backward, strict=True)]
+    return [(one_way + other_way) / 2 for one_way, other_way in zip(states, backward, strict=True)]
 
 
 def region_states(module: Any, regions: Array, vector: Array | None) -> list[Array]:

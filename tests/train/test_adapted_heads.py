@@ -145,14 +145,14 @@ def test_heads_see_patches_and_tokens_of_the_last_layer(bases: dict[str, Path], 
     module, built = Pretrained(str(bases[base])).module().double(), model("pvse", bases[base])
     images, captions = inputs(bases[base])
     with torch.inference_mode():
-        seen = built.parts.images(images), built.parts.captions(captions)
+        encoded = built.parts.images(images), built.parts.captions(captions)
         patches = module.vision_model(pixel_values=images.pixels).last_hidden_state
         tokens = module.text_model(input_ids=captions.tokens, attention_mask=captions.mask).last_hidden_state
-    assert torch.allclose(seen[0].local, patches[:, 1:] if base == "clip" else patches), "16 patches, no class token"
-    assert seen[0].local.shape[1] == 16
-    assert torch.allclose(seen[1].local, tokens)
-    assert torch.equal(seen[1].padding, captions.mask == 0)
-    for part, vectors in zip(seen, own_vectors(bases[base]), strict=True):
+    assert torch.allclose(encoded[0].local, patches[:, 1:] if base == "clip" else patches), "16 patches, no class token"
+    assert encoded[0].local.shape[1] == 16
+    assert torch.allclose(encoded[1].local, tokens)
+    assert torch.equal(encoded[1].padding, captions.mask == 0)
+    for part, vectors in zip(encoded, own_vectors(bases[base]), strict=True):
         assert torch.allclose(normalize(part.vector, dim=-1), vectors)
 
 
@@ -262,10 +262,10 @@ def test_a_trained_model_is_evaluated_on_pictures(
     call: Call, tmp_path: Path, bases: dict[str, Path], photos: Path, name: str
 ) -> None:
     """From the command line, with the encoder of the recipe replaced by a folder; and after the encoder has moved."""
-    own = tmp_path / "own.toml"
-    own.write_text(f'base = "{name}"\n[data]\nencoder = "{bases["clip"]}"\n')
+    recipe_file = tmp_path / "own.toml"
+    recipe_file.write_text(f'base = "{name}"\n[data]\nencoder = "{bases["clip"]}"\n')
     words = ("--epochs", "1", "--batch-size", "20", "--device", "cpu", "--threads", "1", "--json")
-    trained = call("train", own, "--data", photos, *words, "-o", tmp_path / "model")
+    trained = call("train", recipe_file, "--data", photos, *words, "-o", tmp_path / "model")
     assert trained.code == 0, trained.err
     outcome = call(
         "evaluate", "--model", f"path:{tmp_path / 'model'}", "--dataset", "flickr", "--captions",
@@ -305,12 +305,12 @@ def scenes(tmp_path_factory: pytest.TempPathFactory) -> Path:
     entries = [
         {
             "filename": name, "imgid": row, "split": split,
-            "sentences": [{"raw": text, "sentid": 2 * row + at} for at, text in enumerate(own)],
+            "sentences": [{"raw": text, "sentid": 2 * row + at} for at, text in enumerate(texts_of_image)],
         }
-        for row, (name, split, own) in enumerate(zip(files, splits, texts, strict=True))
+        for row, (name, split, texts_of_image) in enumerate(zip(files, splits, texts, strict=True))
     ]  # fmt: skip
     (folder.parent / "scenes.json").write_text(json.dumps({"images": entries}))
-    words = sorted({word for own in texts for text in own for word in words_of(text)})
+    words = sorted({word for texts_of_image in texts for text in texts_of_image for word in words_of(text)})
     torch.manual_seed(0)
     tower = {"hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4}
     built = CLIPModel(

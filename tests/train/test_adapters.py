@@ -237,8 +237,10 @@ def test_pixels_are_computed_once_and_stay_on_disk(
 ) -> None:
     monkeypatch.setenv("CROSSLENS_CACHE", str(tmp_path / "cache"))
     base, prepared = Pretrained(str(bases["clip"])), list[int]()
-    own = Pretrained.pixels
-    monkeypatch.setattr(Pretrained, "pixels", lambda self, batch: prepared.append(len(batch)) or own(self, batch))
+    compute_pixels = Pretrained.pixels
+    monkeypatch.setattr(
+        Pretrained, "pixels", lambda self, batch: prepared.append(len(batch)) or compute_pixels(self, batch)
+    )
     first = with_pixels(photos, bases["clip"])
     assert sum(prepared) == sum(SPLITS.values())
     again = with_pixels(photos, bases["clip"])
@@ -246,7 +248,7 @@ def test_pixels_are_computed_once_and_stay_on_disk(
     assert again.train.features.identity().keys() == {"pixels", "pixel rows"}
     assert again.train.features.pixels.key == first.train.features.pixels.key
     files = [photos / "images" / f"train{number}.png" for number in range(8)]
-    expected = own(base, files)
+    expected = compute_pixels(base, files)
     part = first.train.part(0.5, seed=3)
     assert part.features.pixels.path.parent == tmp_path / "cache" / "pixels"
     assert vars(part.features.pixels)["rows"].shape == (4,), "rows, not pixels, are in memory"

@@ -23,7 +23,7 @@ PHI = [[6.0, 3.0, 0.0], [1.5, 4.5, 3.0], [0.0, 3.0, 9.0]]
 """φ(captions of image i, caption j) of the three pairs."""
 
 
-def made(seed: int, count: int) -> tuple[np.ndarray, np.ndarray]:
+def scores_and_phi(seed: int, count: int) -> tuple[np.ndarray, np.ndarray]:
     stream = np.random.default_rng(seed)
     return stream.uniform(-1, 1, (count, count)), stream.uniform(0, 9, (count, count))
 
@@ -94,14 +94,14 @@ class TestReleased:
     @pytest.mark.parametrize("tau", [3.0, 10.0])
     def test_chosen_columns_equal_loops(self, sampling: str, tau: float) -> None:
         for seed in range(20):
-            scores, phi = made(seed, 6)
+            scores, phi = scores_and_phi(seed, 6)
             columns = self.second_of(scores, largest=sampling == "soft")
             value = LOSSES["sam-released"].value(sampling=sampling, tau=tau)(batch(scores, phi=phi))
             assert float(value) == pytest.approx(self.slow(scores, phi, tau, *columns))
 
     def test_names_are_the_reverse_of_the_papers(self) -> None:
         """Where every pair's own score is the highest, `soft` takes the closest negative and `hard` a far one."""
-        scores, _ = made(5, 6)
+        scores, _ = scores_and_phi(5, 6)
         np.fill_diagonal(scores, 2.0)
         soft, hard = (self.second_of(scores, largest=largest)[0] for largest in (True, False))
         for i in range(6):
@@ -109,7 +109,7 @@ class TestReleased:
             assert (soft[i], hard[i]) == (order[0], order[-2])
 
     def test_random_columns_are_any_but_the_own(self) -> None:
-        scores, phi = made(1, 3)
+        scores, phi = scores_and_phi(1, 3)
         others = [[j for j in range(3) if j != i] for i in range(3)]
         possible = [
             self.slow(scores, phi, 3.0, first, second)
@@ -120,7 +120,7 @@ class TestReleased:
         assert drawn == {round(value, 9) for value in possible}
 
     def test_mixed_is_hard_or_random(self) -> None:
-        scores, phi = made(2, 5)
+        scores, phi = scores_and_phi(2, 5)
         loss, hard = (LOSSES["sam-released"].value(sampling=name) for name in ("mixed", "hard"))
         values = [float(loss(batch(scores, phi=phi, seed=seed))) for seed in range(200)]
         same = sum(value == float(hard(batch(scores, phi=phi))) for value in values)
@@ -128,7 +128,7 @@ class TestReleased:
         assert len(set(values)) > 5
 
     def test_constant_similarity_is_a_fixed_margin_for_the_chosen_columns(self) -> None:
-        scores, _ = made(3, 5)
+        scores, _ = scores_and_phi(3, 5)
         phi = np.zeros((5, 5))
         np.fill_diagonal(phi, 0.6)
         np.fill_diagonal(scores, 1.5)  # nobody is chosen as its own negative
@@ -177,12 +177,12 @@ class TestAllNegatives:
     @pytest.mark.parametrize("image_of", [[0, 1, 2, 3, 4], [0, 0, 1, 2, 2], [7, 7, 7, 7, 7]])
     def test_loops(self, image_of: list[int]) -> None:
         for seed in range(10):
-            scores, phi = made(seed, 5)
+            scores, phi = scores_and_phi(seed, 5)
             value = LOSSES["sam"].value(sampling="all", tau=5.0)(batch(scores, phi=phi, image_of=image_of))
             assert float(value) == pytest.approx(self.slow(scores, phi, 5.0, image_of))
 
     def test_constant_similarity_is_the_fixed_margin(self) -> None:
-        scores, _ = made(4, 6)
+        scores, _ = scores_and_phi(4, 6)
         phi = np.diag(np.full(6, 0.6))
         fixed = LOSSES["triplet"].value(margin=0.2, negatives="sum")(batch(scores))
         assert float(LOSSES["sam"].value(sampling="all")(batch(scores, phi=phi))) == pytest.approx(float(fixed))
@@ -225,18 +225,18 @@ class TestGraded:
             temperature=temperature, target_temperature=target_temperature, share=share
         )
         for seed in range(5):
-            scores, phi = made(seed, 5)
+            scores, phi = scores_and_phi(seed, 5)
             expected = self.slow(scores, phi, image_of, settings)
             assert float(loss(batch(scores, phi=phi, image_of=image_of))) == pytest.approx(expected)
 
     def test_without_a_share_it_is_infonce(self) -> None:
-        scores, phi = made(6, 5)
+        scores, phi = scores_and_phi(6, 5)
         graded = LOSSES["graded-infonce"].value(share=0.0)(batch(scores, phi=phi, image_of=[0, 0, 1, 2, 3]))
         plain = LOSSES["infonce"].value()(batch(scores, image_of=[0, 0, 1, 2, 3]))
         assert float(graded) == pytest.approx(float(plain))
 
     def test_one_similarity_for_all_is_label_smoothing(self) -> None:
-        scores, _ = made(7, 4)
+        scores, _ = scores_and_phi(7, 4)
         table = torch.tensor(scores / 0.05)
         flat = [torch.nn.functional.cross_entropy(part, torch.full((4, 4), 0.25, dtype=torch.float64))
                 for part in (table, table.T)]  # fmt: skip
@@ -255,7 +255,7 @@ LOSSES_WITH_SETTINGS = [
 @each_row(("kind", "settings"), LOSSES_WITH_SETTINGS)
 @each_row("image_of", [[0, 1, 2, 3, 4], [0, 0, 1, 2, 2]])
 def test_gradients_are_right(kind: str, settings: dict[str, Any], image_of: list[int]) -> None:
-    values, phi = made(9, 5)
+    values, phi = scores_and_phi(9, 5)
     scores = torch.tensor(values, requires_grad=True)
     loss = LOSSES[kind].value(**settings)
     assert torch.autograd.gradcheck(lambda table: loss(batch(table, phi=phi, image_of=image_of)), (scores,))
@@ -268,7 +268,7 @@ def test_they_ask_for_similarities_once() -> None:
     """All pairs of a batch in one call: a loop over pairs would cost more than the step."""
     for kind, settings in (("sam", {"sampling": "all"}), ("graded-infonce", {})):
         asked: list[int] = []
-        values, phi = made(0, 4)
+        values, phi = scores_and_phi(0, 4)
         part = batch(values, phi=phi)
 
         def counted(rows: Any, columns: Any, inner: Any = part.phi, asked: list[int] = asked) -> Any:

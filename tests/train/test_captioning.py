@@ -42,7 +42,7 @@ def batch(images: Any, captions: Any) -> BatchOutput:
     )  # fmt: skip
 
 
-def made() -> tuple[Any, Any, Any]:
+def model_and_inputs() -> tuple[Any, Any, Any]:
     """The loss in float64, regions of three images, and their captions' word ids."""
     torch.manual_seed(4)
     loss = LOSSES["captioning"].value(words=WORDS, regions=REGIONS, dimension=6, word_dimension=4)
@@ -61,8 +61,8 @@ def slow_loss(weights: dict[str, Any], regions: Any, words: list[int]) -> float:
     state, total = np.tanh(linear("first", regions.mean(axis=0))), 0.0
     for before, word in zip([0, *words], [*words, 0], strict=True):
         logits = [float(linear("weight", np.tanh(linear("key", r) + linear("query", state)))[0]) for r in regions]
-        seen = sum(share * region for share, region in zip(softmax(logits), regions, strict=True))
-        inputs = np.concatenate([weights["embedding_weight"][before], seen])
+        attended_region = sum(share * region for share, region in zip(softmax(logits), regions, strict=True))
+        inputs = np.concatenate([weights["embedding_weight"][before], attended_region])
         given = weights["cell_weight_ih"] @ inputs + weights["cell_bias_ih"]
         kept = weights["cell_weight_hh"] @ state + weights["cell_bias_hh"]
         reset, update = sigmoid(given[:6] + kept[:6]), sigmoid(given[6:12] + kept[6:12])
@@ -72,7 +72,7 @@ def slow_loss(weights: dict[str, Any], regions: Any, words: list[int]) -> float:
 
 
 def test_the_loss_equals_plain_loops() -> None:
-    loss, regions, words = made()
+    loss, regions, words = model_and_inputs()
     weights = {name: parameter.detach().numpy() for name, parameter in loss.learnt.items()}
     expected = np.mean([slow_loss(weights, regions[n].numpy(), text) for n, text in enumerate(TEXTS)])
     vectors = torch.zeros(3, 2)
@@ -83,10 +83,12 @@ def test_the_loss_equals_plain_loops() -> None:
 
 
 def test_its_gradient_is_right_and_reaches_every_weight() -> None:
-    loss, regions, words = made()
+    loss, regions, words = model_and_inputs()
     vectors = torch.zeros(3, 2)
     regions.requires_grad_()
-    assert torch.autograd.gradcheck(lambda seen: loss(batch((vectors, seen), (vectors, words))), (regions,))
+    assert torch.autograd.gradcheck(
+        lambda image_regions: loss(batch((vectors, image_regions), (vectors, words))), (regions,)
+    )
     loss(batch((vectors, regions), (vectors, words))).backward()
     assert all(parameter.grad.abs().max() > 1e-9 for parameter in loss.learnt.values())
 
@@ -99,7 +101,7 @@ def test_what_it_trains_of_the_model() -> None:
     )
     torch.nn.init.ones_(model.graph[0].norm.weight)
     images = model.encode_images(ImageBatch(None, torch.randn(3, 4, 6)))
-    captions = model.encode_captions(CaptionBatch(made()[2], torch.tensor([3, 2, 1])))
+    captions = model.encode_captions(CaptionBatch(model_and_inputs()[2], torch.tensor([3, 2, 1])))
     assert [part.shape for part in images] == [(3, REGIONS), (3, 4, REGIONS)]
     loss, _ = build_loss([{"kind": "captioning"}], words=WORDS, regions=model.region_dimension)
     loss(batch(images, captions)).backward()
@@ -125,8 +127,10 @@ def test_a_stored_model_has_no_use_for_the_decoder(
 
 
 def test_the_captions_become_more_probable(tmp_path: Path, recipe: TrainingRecipe, region_data: TrainingData) -> None:
-    own = recipe_of(recipe, "vsrn-captioning", epochs=3, batch_size=20)
-    rows = train_model(replace(own, losses=own.losses[1:]), region_data, tmp_path / "model").card["history"]
+    captioning = recipe_of(recipe, "vsrn-captioning", epochs=3, batch_size=20)
+    rows = train_model(replace(captioning, losses=captioning.losses[1:]), region_data, tmp_path / "model").card[
+        "history"
+    ]
     assert [row["loss"] for row in rows] == sorted((row["loss"] for row in rows), reverse=True)
     words, uniform = 5, np.log(14 + 1)  # "a" and four of twelve words, and the end
     assert rows[-1]["loss"] < 0.7 * (words + 1) * uniform
@@ -139,6 +143,6 @@ def test_mistakes(tmp_path: Path, recipe: TrainingRecipe, region_data: TrainingD
             loss(batch(images, captions))
     with pytest.raises(InputError, match=r"(?s)dimension is 0.*must be at least 1"):
         build_loss([{"kind": "captioning", "dimension": 0}])
-    own = replace(recipe_of(recipe, "vsrn"), losses=({"kind": "captioning", "words": 5},))
+    captioning = replace(recipe_of(recipe, "vsrn"), losses=({"kind": "captioning", "words": 5},))
     with pytest.raises(InputError, match="captioning has no setting 'words'"):
-        train_model(own, region_data, tmp_path / "model")
+        train_model(captioning, region_data, tmp_path / "model")

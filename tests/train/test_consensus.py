@@ -23,25 +23,25 @@ def slow_graph(texts: list[str], concepts: int) -> tuple[list[str], set[tuple[st
     """The concepts and edges of texts, by counting one by one."""
     everything = [word for text in texts for word in words_of(text)]
     content = {word for word in everything if word not in STOP_WORDS and not word.isdigit()}
-    chosen = sorted(content, key=lambda word: (-everything.count(word), word))[:concepts]
+    vocabulary = sorted(content, key=lambda word: (-everything.count(word), word))[:concepts]
     edges = set()
-    for left, right in permutations(chosen, 2):
+    for left, right in permutations(vocabulary, 2):
         with_left = [words_of(text) for text in texts if left in words_of(text)]
         share = sum(right in words for words in with_left) / len(with_left)
         if 5 ** (share - 0.02) - 5**-0.02 >= 0.3:
             edges.add((left, right))
-    return chosen, edges
+    return vocabulary, edges
 
 
 def check_graph(texts: list[str], concepts: int) -> None:
     graph = concept_graph(texts, concepts=concepts)
-    chosen, edges = slow_graph(texts, concepts)
+    vocabulary, edges = slow_graph(texts, concepts)
     for least in (1, 2):  # rarer words come last: their absence moves no number
         words = dict(enumerate(CaptionVocabulary.of(texts, least).words, 2))
-        known = [words.get(number) for number in graph["concept_numbers"]]
-        assert known == [word if word in words.values() else None for word in chosen]
-    named = {(chosen[left], chosen[right]) for left, right in graph["concept_edges"]}
-    assert named == edges
+        words_of_graph = [words.get(number) for number in graph["concept_numbers"]]
+        assert words_of_graph == [word if word in words.values() else None for word in vocabulary]
+    edges_of_graph = {(vocabulary[left], vocabulary[right]) for left, right in graph["concept_edges"]}
+    assert edges_of_graph == edges
 
 
 def test_concepts_and_edges_by_hand() -> None:
@@ -65,23 +65,23 @@ def test_concepts_equal_counting(texts: list[str]) -> None:
 
 def test_there_are_as_many_concepts_as_the_captions_have() -> None:
     graph = concept_graph(TEXTS)
-    chosen, edges = slow_graph(TEXTS, 300)
-    assert len(chosen) == len(graph["concept_numbers"]) == 8
+    vocabulary, edges = slow_graph(TEXTS, 300)
+    assert len(vocabulary) == len(graph["concept_numbers"]) == 8
     assert len(graph["concept_edges"]) == len(edges)
 
 
-@pytest.mark.parametrize(("least", "known"), [(1, 8), (2, 3)])
-def test_concepts_that_the_vocabulary_lacks_are_left_out_with_a_note(least: int, known: int) -> None:
+@pytest.mark.parametrize(("least", "available"), [(1, 8), (2, 3)])
+def test_concepts_that_the_vocabulary_lacks_are_left_out_with_a_note(least: int, available: int) -> None:
     """Of the eight content words dog, cat and runs occur twice or more; the model is that of three concepts."""
     shape = InputShape(0, len(CaptionVocabulary.of(TEXTS, least)), (), (4, 5))
     models = []
-    for concepts in (300, known):
+    for concepts in (300, available):
         torch.manual_seed(0)
         settings = {"concepts": concepts, "dimension": 8, "word_dimension": 4}
         prepared = prepare_model("cvse", settings, TEXTS, "mine.toml")
         models.append(build_model("cvse", settings, shape, prepared, "mine.toml"))
     capped, exact = models
-    assert capped.notes == (f"{known} concepts, not 300: the vocabulary has no more content words",)
+    assert capped.notes == (f"{available} concepts, not 300: the vocabulary has no more content words",)
     assert not hasattr(exact, "notes")
     assert torch.equal(capped.graph.adjacency, exact.graph.adjacency)
     assert torch.equal(capped.column_of, exact.column_of)
@@ -94,11 +94,11 @@ def test_without_any_content_word_there_is_no_model() -> None:
 
 
 def test_preparing_takes_only_the_settings_it_needs_and_checks_all() -> None:
-    chosen = {"concepts": 3, "dimension": 8, "word_dimension": 4}
-    prepared = prepare_model("cvse", chosen, TEXTS, "mine.toml")
+    settings = {"concepts": 3, "dimension": 8, "word_dimension": 4}
+    prepared = prepare_model("cvse", settings, TEXTS, "mine.toml")
     assert prepared == concept_graph(TEXTS, concepts=3)
     shape = InputShape(0, 20, (), (4, 5))
-    assert build_model("cvse", chosen, shape, prepared, "mine.toml").graph.adjacency.shape == (3, 3)
+    assert build_model("cvse", settings, shape, prepared, "mine.toml").graph.adjacency.shape == (3, 3)
     assert prepare_model("vse", {}, TEXTS, "mine.toml") == {}
     with pytest.raises(InputError, match=r"mine.toml.*has no setting 'concept_edges'"):
         prepare_model("cvse", {"concept_edges": []}, TEXTS, "mine.toml")

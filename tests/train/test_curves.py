@@ -37,11 +37,11 @@ def test_the_page_needs_no_other_file_and_shows_everything() -> None:
     page = Trained(HERE, card()).content(".html").decode()
     assert "<script" not in page
     assert not re.search(r'(?:src|href)="(?!data:|#)', page)
-    shown = [
+    texts_on_page = [
         "mine &lt;b&gt;", "600 images", "12,345 parameters", "Training loss", "Validation Rsum", "Learning rate",
         "at step 20, Rsum 91.3", "12.5", ">best</td>", "sampling = &quot;random&quot;",
     ]  # fmt: skip
-    for text in shown:
+    for text in texts_on_page:
         assert text in page, text
     assert "<b>" not in page
     assert len(page) < 60_000
@@ -83,10 +83,10 @@ def test_sparklines() -> None:
 
 
 def test_lines_where_there_is_no_terminal(capsys: pytest.CaptureFixture[str]) -> None:
-    shown = PlainCurve("Rsum")
-    shown.start("training", 10)
-    shown.watch({"epoch": 2.0, "loss": 0.5, "value": 91.25})
-    shown.finish()
+    curve = PlainCurve("Rsum")
+    curve.start("training", 10)
+    curve.watch({"epoch": 2.0, "loss": 0.5, "value": 91.25})
+    curve.finish()
     assert capsys.readouterr().err == "epoch 2: loss 0.5000, validation Rsum 91.3\n"
 
 
@@ -98,12 +98,12 @@ def test_the_curve_stands_beside_the_bar(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(
         rich.console, "Console", lambda **_: make(file=terminal, force_terminal=True, width=80, color_system=None)
     )
-    shown = LiveCurve("Rsum")
-    shown.watch({"epoch": 1.0, "loss": 1.0, "value": 50.0})  # before an interruption: no bar is there yet
-    shown.start("training", 10)
-    shown.advance(5)
-    shown.watch({"epoch": 2.0, "loss": 0.5, "value": 91.25})
-    shown.finish()
+    curve = LiveCurve("Rsum")
+    curve.watch({"epoch": 1.0, "loss": 1.0, "value": 50.0})  # before an interruption: no bar is there yet
+    curve.start("training", 10)
+    curve.advance(5)
+    curve.watch({"epoch": 2.0, "loss": 0.5, "value": 91.25})
+    curve.finish()
     lines = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "\n", terminal.getvalue()).split("\n")
     last = [line for line in lines if "training" in line][-1]
     assert "▁█ Rsum 91.3" in last
@@ -133,8 +133,8 @@ def test_a_trained_folder_has_the_page_and_a_run(
     assert "epoch" not in quiet.err
     assert [set(row) for row in quiet.json["history"]] == [{"step", "epoch", "loss", "value", "rate"}] * 2
     assert quiet.json["history"][0]["rate"] == 0.01
-    shown = call("show", tmp_path / "0" / "test", "--json")
-    assert shown.json["metrics"]["Rsum"]["mean"] == pytest.approx(
+    stored_run = call("show", tmp_path / "0" / "test", "--json")
+    assert stored_run.json["metrics"]["Rsum"]["mean"] == pytest.approx(
         call(*words, "-o", tmp_path / "0", "--json").json["test"]["Rsum"]
     )
     compared = call("compare", tmp_path / "0" / "test", tmp_path / "1" / "test", "--metrics", "Rsum")

@@ -50,8 +50,8 @@ def test_one_folder_for_all_images_and_folders_by_name(tmp_path: Path) -> None:
         Dataset.load(tmp_path / f"{split}-captions").save(tmp_path / "all" / f"{split}-captions")
     data = load_features("embeddings", tmp_path / "all", OPTIONS)
     assert np.array_equal(data.test.features.vectors, vectors_of("test"))
-    named = {split: {"source": f"{split}-captions", "embeddings": "all"} for split in SPLITS}
-    data = load_features("embeddings", tmp_path, named)
+    sets = {split: {"source": f"{split}-captions", "embeddings": "all"} for split in SPLITS}
+    data = load_features("embeddings", tmp_path, sets)
     assert np.array_equal(data.validation.features.vectors, vectors_of("validation"))
 
 

@@ -181,12 +181,12 @@ def slow_self_targets(images: Any, captions: Any, image_of: list[int], share: fl
     scores = (images @ captions.T).tolist()
     for i in range(count):
         kept = [j for j in range(count) if j == i or image_of[j] != image_of[i]]
-        own = {j: float(captions[i] @ captions[j] + images[i] @ images[j]) / 2 / 0.2 for j in kept}
-        below = sum(math.exp(value) for value in own.values())
+        similarities = {j: float(captions[i] @ captions[j] + images[i] @ images[j]) / 2 / 0.2 for j in kept}
+        below = sum(math.exp(value) for value in similarities.values())
         for row in ([scores[i][j] for j in range(count)], [scores[j][i] for j in range(count)]):
             logs = math.log(sum(math.exp(row[j] / 0.1) for j in kept))
             for j in kept:
-                target = (1 - share) * (i == j) + share * math.exp(own[j]) / below
+                target = (1 - share) * (i == j) + share * math.exp(similarities[j]) / below
                 total -= target * (row[j] / 0.1 - logs)
     return total / (2 * count)
 
@@ -195,31 +195,31 @@ def slow_self_targets(images: Any, captions: Any, image_of: list[int], share: fl
 def test_self_targets_equal_loops(share: float) -> None:
     images, captions = encoded()
     image_of = [0, 1, 1, 2, 3]
-    made = replace(batch(images @ captions.T, image_of=image_of), images=images, captions=captions)
+    batch_with_vectors = replace(batch(images @ captions.T, image_of=image_of), images=images, captions=captions)
     loss = LOSSES["infonce"].value(temperature=0.1, self_targets=share, target_temperature=0.2)
-    assert float(loss(made)) == pytest.approx(slow_self_targets(images, captions, image_of, share))
+    assert float(loss(batch_with_vectors)) == pytest.approx(slow_self_targets(images, captions, image_of, share))
 
 
 def test_self_targets_of_three_pairs_by_hand() -> None:
     """Unit vectors at right angles: the similarity of a pair with itself is 1, with others 0, so with temperature 1 the
     softmax is e ÷ (e + 2) and 1 ÷ (e + 2) twice; scores and their softmax are the same, and the loss is its entropy."""
     rows = torch.eye(3, dtype=torch.float64)
-    made = replace(batch(rows), images=rows, captions=rows)
+    batch_with_vectors = replace(batch(rows), images=rows, captions=rows)
     loss = LOSSES["infonce"].value(temperature=1.0, self_targets=1.0, target_temperature=1.0)
     high, low = math.e / (math.e + 2), 1 / (math.e + 2)
-    assert float(loss(made)) == pytest.approx(-high * math.log(high) - 2 * low * math.log(low))
+    assert float(loss(batch_with_vectors)) == pytest.approx(-high * math.log(high) - 2 * low * math.log(low))
 
 
 def test_no_gradient_flows_through_the_targets() -> None:
     images, captions = (part.requires_grad_() for part in encoded())
     scores = torch.tensor(np.random.default_rng(1).uniform(-1, 1, (5, 5)), requires_grad=True)
-    made = replace(batch(scores), images=images, captions=captions)
-    LOSSES["infonce"].value(self_targets=0.5)(made).backward()
+    batch_with_vectors = replace(batch(scores), images=images, captions=captions)
+    LOSSES["infonce"].value(self_targets=0.5)(batch_with_vectors).backward()
     assert images.grad is None
     assert captions.grad is None
     assert scores.grad is not None
     assert torch.autograd.gradcheck(
-        lambda value: LOSSES["infonce"].value(self_targets=0.5)(replace(made, scores=value)), (scores,)
+        lambda value: LOSSES["infonce"].value(self_targets=0.5)(replace(batch_with_vectors, scores=value)), (scores,)
     )
 
 

@@ -111,7 +111,9 @@ def test_standardised_features_equal_loops() -> None:
     vectors[:, 2] = 6.5  # never varies
     scale = Standardisation(InputShape(4, 10, (), (3, 2)))
     scale.fit({"vectors": vectors.astype(np.float16), "regions": regions.astype(np.float32)})
-    made = scale(ImageBatch(torch.tensor(vectors, dtype=torch.float32), torch.tensor(regions, dtype=torch.float32)))
+    scaled_batch = scale(
+        ImageBatch(torch.tensor(vectors, dtype=torch.float32), torch.tensor(regions, dtype=torch.float32))
+    )
     halves = vectors.astype(np.float16).astype(float)
     for column in range(4):
         values = [halves[row, column] for row in range(7)]
@@ -119,10 +121,10 @@ def test_standardised_features_equal_loops() -> None:
         deviation = math.sqrt(sum((value - mean) ** 2 for value in values) / 7)
         for row in range(7):
             expected = 0.0 if column == 2 else (vectors[row, column] - mean) / deviation
-            assert float(made.vectors[row, column]) == pytest.approx(expected, abs=1e-4)
+            assert float(scaled_batch.vectors[row, column]) == pytest.approx(expected, abs=1e-4)
     flat = regions.reshape(21, 2)
     expected_regions = (regions - flat.mean(axis=0)) / flat.std(axis=0)
-    assert np.allclose(made.regions.numpy(), expected_regions, atol=1e-4)
+    assert np.allclose(scaled_batch.regions.numpy(), expected_regions, atol=1e-4)
     assert set(scale.state_dict()) == {"vectors_mean", "vectors_deviation", "regions_mean", "regions_deviation"}
 
 
@@ -135,8 +137,8 @@ def test_the_grid_tower_reads_global_and_local_features(vector: int, standardise
     assert torch.allclose(encoded.norm(dim=1), torch.ones(3), atol=1e-5)
     assert not torch.allclose(encoded, built.encode_images(ImageBatch(vectors, regions.flip(1))), atol=1e-4), "places"
     if vector:
-        other = built.encode_images(ImageBatch(torch.randn(3, 6), regions))
-        assert not torch.allclose(encoded, other, atol=1e-4)
+        other_features = built.encode_images(ImageBatch(torch.randn(3, 6), regions))
+        assert not torch.allclose(encoded, other_features, atol=1e-4)
     twice = built.encode_images(ImageBatch(None if vectors is None else 2 * vectors, 2 * regions))
     assert torch.allclose(encoded, twice, atol=1e-5) != standardise, "unit length forgets the scale"
     built.train()

@@ -159,16 +159,16 @@ def slow_smooth_chamfer(cosines: np.ndarray, alpha: float) -> float:
 
 @given(st.integers(1, 5), st.integers(1, 5), st.floats(0.5, 200), st.integers(0, 10**6))
 def test_smooth_chamfer_equals_loops_and_is_near_the_chamfer_similarity(
-    k: int, other: int, alpha: float, seed: int
+    k: int, count: int, alpha: float, seed: int
 ) -> None:
-    cosines = np.random.default_rng(seed).uniform(-1, 1, (2, k, 3, other))
+    cosines = np.random.default_rng(seed).uniform(-1, 1, (2, k, 3, count))
     result = array(smooth_chamfer(torch.from_numpy(cosines), alpha))
     for i in range(2):
         for j in range(3):
             table = cosines[i, :, j]
             assert result[i, j] == pytest.approx(slow_smooth_chamfer(table, alpha), abs=1e-9)
             above = result[i, j] - chamfer(table)
-            assert -1e-9 <= above <= (math.log(k) + math.log(other)) / (2 * alpha) + 1e-9
+            assert -1e-9 <= above <= (math.log(k) + math.log(count)) / (2 * alpha) + 1e-9
 
 
 def test_smooth_chamfer_tends_to_the_chamfer_similarity_and_not_to_the_highest_cosine() -> None:
@@ -251,8 +251,8 @@ def test_blocks_score_as_the_whole(kind: str) -> None:
     for rows in (slice(0, 2), slice(2, 5)):
         part = built.encode_images(ImageBatch(batch.vectors[rows], batch.regions[rows]))
         for columns in (slice(0, 1), slice(1, 3)):
-            other = built.encode_captions(CaptionBatch(WORDS.words[columns], WORDS.lengths[columns]))
-            assert torch.allclose(built.scores(part, other), whole[rows, columns], atol=1e-9)
+            part_of_captions = built.encode_captions(CaptionBatch(WORDS.words[columns], WORDS.lengths[columns]))
+            assert torch.allclose(built.scores(part, part_of_captions), whole[rows, columns], atol=1e-9)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -266,8 +266,8 @@ def test_a_pair_takes_no_more_memory_than_it_says(kind: str) -> None:
     events = measured.profiler.kineto_results.events()
     changes = sorted((event.start_ns(), event.nbytes()) for event in events if event.name() == "[memory]")
     most = np.cumsum([change for _, change in changes]).max() / 4
-    said = 40 * 50 * built.numbers_per_pair(*encoded)
-    assert said / 2 < most <= said
+    promised_bytes = 40 * 50 * built.numbers_per_pair(*encoded)
+    assert promised_bytes / 2 < most <= promised_bytes
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -280,10 +280,14 @@ def test_without_a_global_feature_regions_are_averaged(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_both_global_and_local_features_count(kind: str) -> None:
-    built, batch, other = model(kind), images(), images(seed=1)
+    built, batch, second_batch = model(kind), images(), images(seed=1)
     encoded = built.encode_images(batch)[0]
-    assert not torch.allclose(built.encode_images(ImageBatch(other.vectors, batch.regions))[0], encoded, atol=1e-3)
-    assert not torch.allclose(built.encode_images(ImageBatch(batch.vectors, other.regions))[0], encoded, atol=1e-4)
+    assert not torch.allclose(
+        built.encode_images(ImageBatch(second_batch.vectors, batch.regions))[0], encoded, atol=1e-3
+    )
+    assert not torch.allclose(
+        built.encode_images(ImageBatch(batch.vectors, second_batch.regions))[0], encoded, atol=1e-4
+    )
 
 
 @pytest.mark.parametrize("kind", rest_slow(KINDS))

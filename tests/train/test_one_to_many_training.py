@@ -77,12 +77,14 @@ def test_packaged_recipes_run(call: Call, tmp_path: Path, local_data: TrainingDa
 def test_recipes_differ_from_their_base_in_the_head_and_its_losses_only() -> None:
     base = load_training_recipe("flickr8k-pvse-base")
     for name in PACKAGED:
-        other = load_training_recipe(name)
-        assert other.data == base.data
+        derived_recipe = load_training_recipe(name)
+        assert derived_recipe.data == base.data
         towers = ("dimension", "text", "word_dimension", "dropout")
-        assert [other.model_settings[key] for key in towers] == [base.model_settings[key] for key in towers]
+        assert [derived_recipe.model_settings[key] for key in towers] == [base.model_settings[key] for key in towers]
         budget = ("epochs", "max_steps", "learning_rate", "batch_size", "validate_every", "schedule")
-        assert [getattr(other.settings, key) for key in budget] == [getattr(base.settings, key) for key in budget]
+        assert [getattr(derived_recipe.settings, key) for key in budget] == [
+            getattr(base.settings, key) for key in budget
+        ]
 
 
 @pytest.mark.parametrize(

@@ -65,10 +65,10 @@ def test_kinds_and_settings_exist(name: str) -> None:
 
 def test_heads_share_their_settings() -> None:
     pytest.importorskip("torch")
-    own = {"pvse": {"k"}, "pcme": {"samples", "scale", "shift"}, "dive": {"k", "iterations", "alpha"}}
+    settings_of_head = {"pvse": {"k"}, "pcme": {"samples", "scale", "shift"}, "dive": {"k", "iterations", "alpha"}}
     shared = [
         {option.name: option for option in settings_of(MODELS[kind].value) if option.name not in names}
-        for kind, names in own.items()
+        for kind, names in settings_of_head.items()
     ]
     assert shared[0] == shared[1] == shared[2]
     assert (len(shared[0]), shared[0]["lora_alpha"].default, shared[0]["lora_rank"].annotation) == (9, 8.0, "int")
@@ -117,10 +117,10 @@ def test_it_trains(recipe: TrainingRecipe, local_data: TrainingData, tmp_path: P
     """Two steps on a small collection, at a small size."""
     pytest.importorskip("torch")
     require_kinds(recipe)
-    known = declared_settings(MODELS[recipe.model])
+    settings_of_model = declared_settings(MODELS[recipe.model])
     settings = recipe.settings
     small = replace(
-        recipe, model_settings={**recipe.model_settings, **{k: v for k, v in SMALL.items() if k in known}},
+        recipe, model_settings={**recipe.model_settings, **{k: v for k, v in SMALL.items() if k in settings_of_model}},
         least_count=1, settings=replace(settings, epochs=1, batch_size=100, device="cpu", threads=1),
     )  # fmt: skip
     trained = train_model(small, local_data, tmp_path / "model")
@@ -182,8 +182,8 @@ def test_adaptive_margins_keep_model_and_budget(name: str) -> None:
     """Whatever adds adaptive margins differs from the fixed margin of the same model in its losses alone."""
     head = re.match(r"[^-]+-[^-]+", name)
     assert head
-    fixed, own = RECIPES[f"{head[0]}-triplet"].identity(), RECIPES[name].identity()
-    names = [key for key in fixed if fixed[key] != own[key]]
+    fixed, adaptive_identity = RECIPES[f"{head[0]}-triplet"].identity(), RECIPES[name].identity()
+    names = [key for key in fixed if fixed[key] != adaptive_identity[key]]
     assert names == (["data", "losses"] if name.endswith("-5k") else ["losses"])
 
 
@@ -192,9 +192,9 @@ def test_groups_and_words(monkeypatch: pytest.MonkeyPatch) -> None:
     groups = recipe_groups()
     assert sorted(recipe.name for group in groups for recipe in group.recipes) == recipe_names()
     assert {group.title.split(",")[0] for group in groups} >= {"Flickr8k", "Flickr30k", "COCO"}
-    named = list(chain.from_iterable(group.recipes for group in recipe_groups("F30K soft alone")))
-    assert [recipe.name for recipe in named] == [f"f30k-cvse-sam-soft-tau{tau}-alone" for tau in (10, 3, 5)]
-    assert {tables_of(recipe) for recipe in named} == {"FIVE Table 4"}
+    recipes = list(chain.from_iterable(group.recipes for group in recipe_groups("F30K soft alone")))
+    assert [recipe.name for recipe in recipes] == [f"f30k-cvse-sam-soft-tau{tau}-alone" for tau in (10, 3, 5)]
+    assert {tables_of(recipe) for recipe in recipes} == {"FIVE Table 4"}
     assert tables_of(RECIPES["f30k-cvse-triplet"]) == "FIVE Tables 2, 3"
     singles = {recipe.model for group in recipe_groups("flickr8k vse") for recipe in group.recipes}
     assert singles == {"vse"}, "cvse and pvse are other words"

@@ -30,8 +30,8 @@ def trained(
 
 
 def test_every_kind_is_named_here() -> None:
-    named = {name.partition(":")[0] for name in (*NAMES, *SLOW)} | ELSEWHERE
-    assert {entry.name for entry in SIMILARITIES if not entry.plugin} <= named
+    kinds = {name.partition(":")[0] for name in (*NAMES, *SLOW)} | ELSEWHERE
+    assert {entry.name for entry in SIMILARITIES if not entry.plugin} <= kinds
 
 
 LOSSES: list[dict[str, object]] = [{"kind": "sam"}, {"kind": "sam", "sampling": "all"}, {"kind": "graded-infonce"}]
@@ -58,11 +58,11 @@ def test_a_matrix_on_disk_is_the_phi_it_was_made_with(
 ) -> None:
     np.save(tmp_path / "phi.npy", prepare_dataset(data.train.dataset, "bleu").block(slice(None)))
     loss: dict[str, object] = {"kind": "graded-infonce"}
-    stored, named = (
+    stored, by_name = (
         trained(recipe, data, phi, loss, tmp_path / name)
         for phi, name in ((str(tmp_path / "phi.npy"), "stored"), ("bleu", "named"))
     )
-    assert stored == named
+    assert stored == by_name
     assert stored != trained(recipe, data, "cider", loss, tmp_path / "other")
 
 

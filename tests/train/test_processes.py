@@ -67,8 +67,8 @@ def small_encodings():
 '''
 
 
-def largest_difference(one: Path, other: Path) -> float:
-    first, second = read_model(one).weights, read_model(other).weights
+def largest_difference(first_folder: Path, second_folder: Path) -> float:
+    first, second = read_model(first_folder).weights, read_model(second_folder).weights
     assert first.keys() == second.keys()
     return max(float((first[name] - second[name]).abs().max()) for name in first)
 
@@ -111,8 +111,8 @@ def test_two_processes_give_the_result_of_one(
     together = train_model(changed(recipe, processes=2), data, tmp_path / "together", watch=rows.append)
     assert largest_difference(alone.path, together.path) < 2e-6
     assert rows == together.card["history"]
-    for one, other in zip(alone.card["history"], rows, strict=True):
-        assert one == pytest.approx(other, rel=1e-5)
+    for epoch, epoch_of_two in zip(alone.card["history"], rows, strict=True):
+        assert epoch == pytest.approx(epoch_of_two, rel=1e-5)
     assert together.test == pytest.approx(alone.test)
     assert train_model(recipe, data, together.path).test == together.test, "the same training"
 

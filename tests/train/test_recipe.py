@@ -70,9 +70,9 @@ def test_a_file_is_a_recipe(tmp_path: Path) -> None:
 
 def test_settings_can_be_changed(tmp_path: Path) -> None:
     recipe = load_training_recipe(written(tmp_path, WHOLE))
-    other = recipe.with_settings({"seed": 4, "epochs": None, "threads": 2})
-    assert (other.settings.seed, other.settings.epochs) == (4, 3)
-    assert other.identity() != recipe.identity()
+    changed_recipe = recipe.with_settings({"seed": 4, "epochs": None, "threads": 2})
+    assert (changed_recipe.settings.seed, changed_recipe.settings.epochs) == (4, 3)
+    assert changed_recipe.identity() != recipe.identity()
     assert recipe.with_settings({"threads": 2, "device": "cpu"}).identity() == recipe.identity()
     with pytest.raises(UsageError, match="fraction must be at most 1"):
         recipe.with_settings({"fraction": 1.5})

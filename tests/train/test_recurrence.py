@@ -24,9 +24,9 @@ def test_states_and_gradients_equal_those_of_torch(lengths: list[int]) -> None:
     counts = torch.tensor(lengths)
     factor = torch.randn(len(lengths), max(lengths), 6, dtype=torch.float64)
     results = []
-    for own in (True, False):
+    for own_cells in (True, False):
         model.zero_grad()
-        if own:
+        if own_cells:
             padded = model(CaptionBatch(words, counts))
         else:
             packed = pack_padded_sequence(model.embedding(words), counts, batch_first=True, enforce_sorted=False)

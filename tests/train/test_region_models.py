@@ -47,10 +47,10 @@ with_and_without_vector = pytest.mark.parametrize("vector", [0, 6], ids=["region
 
 def model(name: str, vector: int = 0, **settings: Any) -> Any:
     """A small model in float64 whose weights are all random, so that nothing is left at 0 or 1."""
-    kind, own = KINDS[name]
+    kind, settings_of_kind = KINDS[name]
     torch.manual_seed(3)
     shape = InputShape(vector, 10, (), (4, 5))
-    built = MODELS[kind].value(shape, dimension=8, word_dimension=6, **{**own, **settings}).double().eval()
+    built = MODELS[kind].value(shape, dimension=8, word_dimension=6, **{**settings_of_kind, **settings}).double().eval()
     with torch.no_grad():
         for parameter in built.parameters():
             parameter.copy_(torch.randn_like(parameter) * 0.6)
@@ -117,18 +117,18 @@ def slow_concepts(built: Any) -> list[Array]:
 def slow_cvse(built: Any, regions: list[Array], words: list[Array], text: list[int]) -> float:
     concepts = slow_concepts(built)
 
-    def fused(own: Array, weights: list[float]) -> Array:
+    def fused(vector: Array, weights: list[float]) -> Array:
         shared = unit(sum(share * concept for share, concept in zip(weights, concepts, strict=True)))
-        return 0.75 * own + 0.25 * shared
+        return 0.75 * vector + 0.25 * shared
 
-    def close_to(own: Array, layer: Any) -> list[float]:
-        return softmax([10 * float(linear(layer, own) @ concept) for concept in concepts])
+    def close_to(vector: Array, layer: Any) -> list[float]:
+        return softmax([10 * float(linear(layer, vector) @ concept) for concept in concepts])
 
     image = pooled(built.image_pool, [unit(region) for region in regions])
     caption = pooled(built.caption_pool, words)
-    named = softmax([10.0 * (number in text) for number in GRAPH["concept_numbers"]])
+    label_weights = softmax([10.0 * (number in text) for number in GRAPH["concept_numbers"]])
     near = close_to(caption, built.caption_concepts)
-    mixed = [0.35 * label + 0.65 * other for label, other in zip(named, near, strict=True)]
+    mixed = [0.35 * label + 0.65 * nearness for label, nearness in zip(label_weights, near, strict=True)]
     return cosine(fused(image, close_to(image, built.image_concepts)), fused(caption, mixed))
 
 

@@ -64,8 +64,8 @@ special_models = pytest.mark.parametrize(
 def recipe_of(recipe: TrainingRecipe, name: str, **settings: Any) -> TrainingRecipe:
     kind = name.split("-")[0]
     losses = tuple(LOSSES.get(name, LOSSES.get(kind, [{"kind": "infonce"}])))
-    own = replace(recipe, model=kind, model_settings={**SMALL, **SETTINGS[name]}, losses=losses)
-    return changed(own, **settings)
+    changed_recipe = replace(recipe, model=kind, model_settings={**SMALL, **SETTINGS[name]}, losses=losses)
+    return changed(changed_recipe, **settings)
 
 
 @pytest.mark.parametrize(
@@ -135,9 +135,9 @@ def test_a_stored_model_is_rebuilt_without_the_training_captions(
 def test_a_small_vocabulary_has_fewer_concepts_and_the_card_says_so(
     tmp_path: Path, recipe: TrainingRecipe, region_data: TrainingData
 ) -> None:
-    own = recipe_of(recipe, "cvse", epochs=1, fraction=0.5)
-    own = replace(own, model_settings={**own.model_settings, "concepts": 300})
-    trained = train_model(own, region_data, tmp_path / "model")
+    small = recipe_of(recipe, "cvse", epochs=1, fraction=0.5)
+    small = replace(small, model_settings={**small.model_settings, "concepts": 300})
+    trained = train_model(small, region_data, tmp_path / "model")
     note = "12 concepts, not 300: the vocabulary has no more content words"
     assert trained.as_dict()["notes"] == [note]
     assert f"| note | {note} |" in (trained.path / "README.md").read_text()
@@ -217,10 +217,12 @@ def test_encodings_keep_their_names_in_blocks() -> None:
 def test_mistakes_name_the_recipe(
     tmp_path: Path, recipe: TrainingRecipe, region_data: TrainingData, name: str, settings: dict[str, Any], message: str
 ) -> None:
-    own = recipe_of(recipe, name)
-    own = replace(own, source="mine.toml", model_settings={**own.model_settings, **settings})
+    recipe_with_mistake = recipe_of(recipe, name)
+    recipe_with_mistake = replace(
+        recipe_with_mistake, source="mine.toml", model_settings={**recipe_with_mistake.model_settings, **settings}
+    )
     with pytest.raises(InputError, match=f"(?s)mine.toml.*{message}"):
-        train_model(own, region_data, tmp_path / "model")
+        train_model(recipe_with_mistake, region_data, tmp_path / "model")
 
 
 def test_global_features_alone_are_not_enough(tmp_path: Path, recipe: TrainingRecipe, data: TrainingData) -> None:

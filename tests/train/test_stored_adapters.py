@@ -135,8 +135,8 @@ def test_an_encoder_that_moved_is_named_and_another_is_refused(
     moved = base.rename(tmp_path / "moved")
     with pytest.raises(InputError, match="base: no such folder"):
         load_encoder(f"path:{trained.path}", device="cpu")
-    found = load_encoder(f"path:{trained.path}?encoder=clip:{moved}", device="cpu")
-    assert np.array_equal(found.encode_texts(TEXTS), expected)
+    encoder = load_encoder(f"path:{trained.path}?encoder=clip:{moved}", device="cpu")
+    assert np.array_equal(encoder.encode_texts(TEXTS), expected)
     save_model("clip", moved, seed=1)
     with pytest.raises(InputError, match="has changed since this model was trained on it"):
         load_encoder(f"path:{trained.path}?encoder=clip:{moved}", device="cpu")

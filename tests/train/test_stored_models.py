@@ -233,8 +233,8 @@ def test_features_are_found_where_they_are_named(trained: Trained, data: Trainin
     assert len(moved.encode_texts(["a dog"])) == 1, "texts need no features"
     with pytest.raises(UsageError, match=r"path:MODEL\?features=FOLDER"):
         moved.features_of(ids)
-    named = f"path:{copied}?features={trained.path.parent / 'data'}"
-    assert np.array_equal([row[0] for row in load_encoder(named, device="cpu").features_of(ids)], rows)
+    model_address = f"path:{copied}?features={trained.path.parent / 'data'}"
+    assert np.array_equal([row[0] for row in load_encoder(model_address, device="cpu").features_of(ids)], rows)
     wrong = cl.Embeddings(["a"], np.zeros((1, 5), np.float32))
     wrong.save(tmp_path / "other" / "images")
     with pytest.raises(InputError, match=r"shape \(5,\)[\s\S]*\(16,\), as path:.* was trained on"):
@@ -328,9 +328,9 @@ def test_the_scores_of_two_models_are_averaged(call: Call, tmp_path: Path, regio
     sgr, saf, both = (
         load_encoder(f"path:{tmp_path / name}", device="cpu") for name in ("sgr", "saf", f"sgr?with={tmp_path / 'saf'}")
     )
-    seen = both.features_of(dataset.image_ids)
-    single = [scorer.score_matrix(seen, dataset.texts) for scorer in (sgr, saf)]
-    mean = both.score_matrix(seen, dataset.texts)
+    inputs = both.features_of(dataset.image_ids)
+    single = [scorer.score_matrix(inputs, dataset.texts) for scorer in (sgr, saf)]
+    mean = both.score_matrix(inputs, dataset.texts)
     assert mean == pytest.approx((single[0] + single[1]) / 2, abs=1e-7)
     assert np.abs(single[0] - single[1]).max() > 1e-3, "the models differ"
     assert both.name.endswith(f"sgr?with={tmp_path.name}/saf")

@@ -232,12 +232,14 @@ def test_what_is_in_the_way_is_refused(home: Path, copy: Path, tmp_path: Path) -
     with pytest.raises(ConflictError, match="is not empty and is not a sweep"):
         run_sweep(plan, tmp_path / "notes")
     (tmp_path / "other.toml").write_text((home / "small.toml").read_text().replace("epochs = 2", "epochs = 1"))
-    other = plan_sweep(tmp_path / "other.toml", home / "data", SETTINGS, seeds=4, device="cpu")
+    more_seeds = plan_sweep(tmp_path / "other.toml", home / "data", SETTINGS, seeds=4, device="cpu")
     with pytest.raises(ConflictError, match="already contains a different trained model"):
-        run_sweep(other, copy)
+        run_sweep(more_seeds, copy)
     assert not list(copy.glob("*/seed-3")), "found before the first training"
-    one = plan_sweep(tmp_path / "other.toml", home / "data", ["loss=triplet", "fraction=0.25"], seeds=1, device="cpu")
-    (row,) = run_sweep(one, copy, overwrite=True).rows
+    shorter = plan_sweep(
+        tmp_path / "other.toml", home / "data", ["loss=triplet", "fraction=0.25"], seeds=1, device="cpu"
+    )
+    (row,) = run_sweep(shorter, copy, overwrite=True).rows
     assert row.n == 1
 
 

@@ -63,24 +63,24 @@ def test_every_named_loss_can_be_built() -> None:
     ],
 )
 def test_settings_of_every_table(recipe: TrainingRecipe, name: str, text: str, expected: dict[str, Any]) -> None:
-    made = with_value(recipe, name, text)
-    assert made is not None
+    changed = with_value(recipe, name, text)
+    assert changed is not None
     for field, values in expected.items():
-        own = getattr(made, field)
+        section = getattr(changed, field)
         if isinstance(values, dict):
             for key, value in values.items():
-                stored = own[key] if isinstance(own, dict) else getattr(own, key)
+                stored = section[key] if isinstance(section, dict) else getattr(section, key)
                 assert stored == value
                 assert type(stored) is type(value)
         else:
-            assert own == values
+            assert section == values
 
 
 def test_settings_of_losses(recipe: TrainingRecipe) -> None:
     two = replace(recipe, losses=({"kind": "triplet"}, {"kind": "sam", "tau": 3.0}))
-    made = with_value(two, "sam.tau", "5")
-    assert made is not None
-    assert made.losses == ({"kind": "triplet"}, {"kind": "sam", "tau": 5.0})
+    changed = with_value(two, "sam.tau", "5")
+    assert changed is not None
+    assert changed.losses == ({"kind": "triplet"}, {"kind": "sam", "tau": 5.0})
     weighted = with_value(two, "sam.weight", "2")
     assert weighted is not None
     assert weighted.losses[1]["weight"] == 2.0
@@ -88,45 +88,45 @@ def test_settings_of_losses(recipe: TrainingRecipe) -> None:
 
 
 def test_a_recipe_by_name_keeps_device_and_threads(recipe: TrainingRecipe) -> None:
-    made = with_value(recipe, "recipe", "flickr8k-vse-triplet")
-    assert made is not None
-    assert made.name == "flickr8k-vse-triplet"
-    assert (made.settings.device, made.settings.threads) == ("cpu", 1)
+    changed = with_value(recipe, "recipe", "flickr8k-vse-triplet")
+    assert changed is not None
+    assert changed.name == "flickr8k-vse-triplet"
+    assert (changed.settings.device, changed.settings.threads) == ("cpu", 1)
 
 
 # Combinations
 
 
 def test_all_combinations_in_order(recipe: TrainingRecipe) -> None:
-    made = grid(recipe, "loss=triplet,infonce", "fraction=0.5,1", "epochs=2")
-    assert [entry.label for entry in made] == [
+    variants = grid(recipe, "loss=triplet,infonce", "fraction=0.5,1", "epochs=2")
+    assert [entry.label for entry in variants] == [
         "loss=triplet, fraction=0.5, epochs=2",
         "loss=triplet, fraction=1, epochs=2",
         "loss=infonce, fraction=0.5, epochs=2",
         "loss=infonce, fraction=1, epochs=2",
     ]
-    assert [entry.baseline for entry in made] == [None, None, 0, 1]
-    assert {entry.recipe.settings.epochs for entry in made} == {2}
-    assert [entry.recipe.losses[0]["kind"] for entry in made] == ["triplet", "triplet", "infonce", "infonce"]
+    assert [entry.baseline for entry in variants] == [None, None, 0, 1]
+    assert {entry.recipe.settings.epochs for entry in variants} == {2}
+    assert [entry.recipe.losses[0]["kind"] for entry in variants] == ["triplet", "triplet", "infonce", "infonce"]
 
 
 def test_a_setting_of_a_loss_is_left_out_where_there_is_no_such_loss(recipe: TrainingRecipe) -> None:
-    made = grid(recipe, "sam.tau=3,5", "loss=triplet,sam-random")
-    assert [dict(entry.values) for entry in made] == [
+    variants = grid(recipe, "sam.tau=3,5", "loss=triplet,sam-random")
+    assert [dict(entry.values) for entry in variants] == [
         {"sam.tau": ABSENT, "loss": "triplet"},
         {"sam.tau": "3", "loss": "sam-random"},
         {"sam.tau": "5", "loss": "sam-random"},
     ]
-    assert [entry.baseline for entry in made] == [None, None, 1]
-    assert made[2].recipe.losses[1]["tau"] == 5.0, "losses are put in before their settings"
-    made = grid(recipe, "loss=triplet,sam-random", "sam.tau=3,5")
-    assert [entry.baseline for entry in made] == [None, 0, 0]
+    assert [entry.baseline for entry in variants] == [None, None, 1]
+    assert variants[2].recipe.losses[1]["tau"] == 5.0, "losses are put in before their settings"
+    variants = grid(recipe, "loss=triplet,sam-random", "sam.tau=3,5")
+    assert [entry.baseline for entry in variants] == [None, 0, 0]
 
 
 def test_the_losses_of_the_recipe(recipe: TrainingRecipe) -> None:
-    made = grid(recipe, "loss=recipe,sam-soft")
-    assert made[0].recipe.losses == recipe.losses
-    assert made[1].recipe.losses[1]["sampling"] == "soft"
+    variants = grid(recipe, "loss=recipe,sam-soft")
+    assert variants[0].recipe.losses == recipe.losses
+    assert variants[1].recipe.losses[1]["sampling"] == "soft"
 
 
 def test_without_settings_there_is_one_combination(recipe: TrainingRecipe) -> None:

@@ -242,11 +242,11 @@ def test_another_recipe_is_refused_unless_it_may_overwrite(
     recipe = changed(recipe, epochs=1)
     folder = train_model(recipe, data, tmp_path / "model").path
     before = weights(folder)
-    other = changed(recipe, seed=1)
+    reseeded_recipe = changed(recipe, seed=1)
     with pytest.raises(ConflictError, match="already contains a different trained model"):
-        train_model(other, data, folder)
+        train_model(reseeded_recipe, data, folder)
     assert weights(folder) == before
-    train_model(other, data, folder, overwrite=True)
+    train_model(reseeded_recipe, data, folder, overwrite=True)
     assert weights(folder) != before
     (folder / "notes.txt").write_text("mine")
     with pytest.raises(ConflictError, match=r"notes.txt, which would be lost"):

@@ -37,8 +37,8 @@ def mean_colour(picture: Any) -> torch.Tensor:
 def words(texts: list[str]) -> torch.Tensor:
     from PIL import ImageColor
 
-    named = [next(colour for colour in COLOURS if colour in text) for text in texts]
-    return torch.tensor([ImageColor.getrgb(colour) for colour in named], dtype=torch.float32) - 127
+    colours = [next(colour for colour in COLOURS if colour in text) for text in texts]
+    return torch.tensor([ImageColor.getrgb(colour) for colour in colours], dtype=torch.float32) - 127
 
 
 class Towers(torch.nn.Module):
@@ -146,9 +146,9 @@ def trainer_of(dataset: cl.Dataset, folder: Path, **arguments: Any) -> tuple[Any
 
 def test_the_trainer_of_transformers_reports_the_metrics(dataset: cl.Dataset, tmp_path: Path) -> None:
     trainer, rows = trainer_of(dataset, tmp_path, label_names=["image_id"])
-    with said_by_trainers() as said:
+    with said_by_trainers() as warnings_printed:
         trainer.train()
-    assert said == []
+    assert warnings_printed == []
     reported = [entry for entry in trainer.state.log_history if "eval_Rsum" in entry]
     assert len(reported) == 2
     assert 0 <= reported[-1]["eval_t2i/Hit@1"] <= 1
@@ -161,17 +161,17 @@ def test_the_trainer_of_transformers_reports_the_metrics(dataset: cl.Dataset, tm
 @contextmanager
 def said_by_trainers() -> Iterator[list[str]]:
     """What the log of transformers' trainers says about retrieval metrics meanwhile."""
-    said: list[str] = []
+    messages: list[str] = []
 
     class Listening(logging.Handler):
         def emit(self, record: logging.LogRecord) -> None:
             if "retrieval metrics" in record.getMessage():
-                said.append(record.getMessage())
+                messages.append(record.getMessage())
 
     handler, logger = Listening(), logging.getLogger("transformers.trainer")
     logger.addHandler(handler)
     try:
-        yield said
+        yield messages
     finally:
         logger.removeHandler(handler)
 
@@ -183,11 +183,11 @@ def test_a_trainer_without_labels_says_what_is_missing(dataset: cl.Dataset, tmp_
         ({"prediction_loss_only": True}, "loss_only=True"),
     ):
         trainer, rows = trainer_of(dataset, tmp_path, **arguments)
-        with said_by_trainers() as said:
+        with said_by_trainers() as messages:
             trainer.evaluate()
             trainer.predict(rows)
-        assert len(said) == 1
-        assert rule in said[0]
+        assert len(messages) == 1
+        assert rule in messages[0]
     trainer, _ = trainer_of(dataset, tmp_path, label_names=["image_id"])  # what the sentence says is enough
     assert "eval_Rsum" in trainer.evaluate()
 
@@ -249,8 +249,8 @@ def test_predictions_that_are_no_pair_are_explained() -> None:
     three = SimpleNamespace(predictions=(np.zeros((4, 2)),) * 3, label_ids=None)
     with pytest.raises(cl.InputError, match="the predictions have the shapes"):
         retrieval_metrics(METRICS)(three)
-    chosen = retrieval_metrics("t2i/Hit@1", embeddings=lambda arrays: arrays[:2])
-    assert chosen(SimpleNamespace(predictions=(np.eye(4), np.eye(4), np.zeros(1)), label_ids=None)) == {
+    compute = retrieval_metrics("t2i/Hit@1", embeddings=lambda arrays: arrays[:2])
+    assert compute(SimpleNamespace(predictions=(np.eye(4), np.eye(4), np.zeros(1)), label_ids=None)) == {
         "t2i/Hit@1": 1.0
     }
 

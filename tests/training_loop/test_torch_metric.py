@@ -136,9 +136,9 @@ def test_what_vectors_do_not_tell_is_refused(name: str, problem: str) -> None:
 @pytest.mark.parametrize("family", [entry.name for entry in REGISTERED if not entry.plugin])
 def test_every_registered_metric_is_computed_or_refused_for_what_it_needs(family: str) -> None:
     """Those without a φ, nDCG by grades and DCGcm by the model's own scores among them, are as evaluate has them."""
-    known = REGISTERED[family].value
-    name = family + ("@10" if known.cutoff == "required" else "")
-    if any(option.name == "φ" and option.default for option in known.options):
+    metric_family = REGISTERED[family].value
+    name = family + ("@10" if metric_family.cutoff == "required" else "")
+    if any(option.name == "φ" and option.default for option in metric_family.options):
         with pytest.raises(cl.CrosslensError, match="compares captions by cider, and only their vectors are given"):
             new_metric(name)
         return

@@ -26,11 +26,11 @@ def served(
     folder: Path, cache: Path, login: Callable[[Request], Awaitable[Response | None]] | None = None, **settings: object
 ) -> Iterator[str]:
     """The address of an application over the folder; ``login`` replaces its own."""
-    chosen = WebSettings(folder, cache=cache, **settings)  # type: ignore[arg-type]
-    app = create_app(chosen)
+    web_settings = WebSettings(folder, cache=cache, **settings)  # type: ignore[arg-type]
+    app = create_app(web_settings)
     if login is not None:
         app.state.services.require_login = login
-    with listening(app, chosen) as address:
+    with listening(app, web_settings) as address:
         yield address
 
 
@@ -114,10 +114,10 @@ class Visitor:
 
         violations = Axe().run(self.page).response["violations"]
         return [
-            f"{own['id']}: {node['html'][:200]}"
-            for own in violations
-            if own["impact"] in ("serious", "critical")
-            for node in own["nodes"]
+            f"{violation['id']}: {node['html'][:200]}"
+            for violation in violations
+            if violation["impact"] in ("serious", "critical")
+            for node in violation["nodes"]
         ]
 
     def is_too_wide(self) -> bool:

@@ -90,9 +90,9 @@ def test_a_request_that_does_not_become_whole_is_closed(address: str, kind: str,
     with closing(connect(address)) as connection:
         if not is_first:
             connection.sendall(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
-            said = b""
-            while not said.endswith(b"127.0.0.1 http 0"):
-                said += connection.recv(4096)
+            reply = b""
+            while not reply.endswith(b"127.0.0.1 http 0"):
+                reply += connection.recv(4096)
         begin = time.monotonic()
         answer = trickle(connection, *HALF[kind])
         if answer.startswith(b"HTTP/1.1 100"):
@@ -181,14 +181,14 @@ def test_forwarded_headers_are_believed_from_named_proxies_only(
 ) -> None:
     monkeypatch.setenv("FORWARDED_ALLOW_IPS", "*")
 
-    def seen(**settings: Any) -> str:
+    def reply_with(**settings: Any) -> str:
         with listening(application, WebSettings(tmp_path, **settings)) as address:
             return httpx.get(address, headers=FORGED, timeout=20).text
 
-    assert seen() == "127.0.0.1 http 0"
-    assert seen(proxies=("10.0.0.0/8",)) == "127.0.0.1 http 0"
-    assert seen(proxies=("127.0.0.1",)) == "198.51.100.7 https 0"
-    assert seen(proxies=("127.0.0.0/8",)) == "198.51.100.7 https 0"
+    assert reply_with() == "127.0.0.1 http 0"
+    assert reply_with(proxies=("10.0.0.0/8",)) == "127.0.0.1 http 0"
+    assert reply_with(proxies=("127.0.0.1",)) == "198.51.100.7 https 0"
+    assert reply_with(proxies=("127.0.0.0/8",)) == "198.51.100.7 https 0"
 
 
 def test_a_proxy_means_that_others_reach_the_server(tmp_path: Path) -> None:

@@ -51,14 +51,14 @@ def is_relevant(first: str, second: str) -> bool:
 def test_lists_and_ranks_agree_with_plain_sorting(client: TestClient, direction: str) -> None:
     for query, ranked in expected_lists(1, direction).items():
         view = client.get(f"/api/runs/{RUN}/query", params={"id": query, "direction": direction, "k": 7}).json()
-        own, other = view["results"]
-        assert (own["run"], other["run"]) == (RUN, "model-b")
-        assert [item["item"] for item in own["items"]] == [item for item, _ in ranked[:7]]
-        assert [item["score"] for item in own["items"]] == pytest.approx([score for _, score in ranked[:7]])
-        assert [item["relevant"] for item in own["items"]] == [is_relevant(query, item) for item, _ in ranked[:7]]
+        result, other_result = view["results"]
+        assert (result["run"], other_result["run"]) == (RUN, "model-b")
+        assert [item["item"] for item in result["items"]] == [item for item, _ in ranked[:7]]
+        assert [item["score"] for item in result["items"]] == pytest.approx([score for _, score in ranked[:7]])
+        assert [item["relevant"] for item in result["items"]] == [is_relevant(query, item) for item, _ in ranked[:7]]
         first = next(rank for rank, (item, _) in enumerate(ranked, 1) if is_relevant(query, item))
-        assert own["rank"] == first
-        assert own["outcome"] == ("hit" if first == 1 else "failed")
+        assert result["rank"] == first
+        assert result["outcome"] == ("hit" if first == 1 else "failed")
         relevant = {item: rank for rank, (item, _) in enumerate(ranked, 1) if is_relevant(query, item)}
         assert {item["item"]: item["rank"] for item in view["relevant"]} == relevant
 
@@ -78,7 +78,7 @@ def queries(runs_folder: Path) -> Retrieval:
 def test_filters_facets_and_the_figure_agree_with_a_loop(
     queries: Retrieval, search: str, sort: str, descending: bool, where: tuple[str, ...], outcome: Any
 ) -> None:
-    chosen = QueryFilter(search, sort, descending, where, outcome)
+    query_filter = QueryFilter(search, sort, descending, where, outcome)
     texts = dict(zip(toys().caption_ids, toys().texts, strict=True))
     lists = expected_lists(1, "t2i")
     bands = {"": (1, 99), "hit": (1, 1), "failed": (2, 99), "2-5": (2, 5), "6-10": (6, 10), "11-": (11, 99)}
@@ -91,10 +91,14 @@ def test_filters_facets_and_the_figure_agree_with_a_loop(
         low, high = bands[outcome]
         if not (all(word in words for word in search.lower().split()) and low <= rank <= high):
             continue
-        if all(columns[name] == value for name, _, value in (own.partition("=") for own in where) if name != "kind"):
+        if all(
+            columns[name] == value
+            for name, _, value in (condition.partition("=") for condition in where)
+            if name != "kind"
+        ):
             kinds[kind][0] += 1
             kinds[kind][1] += rank == 1
-        if any(columns[name] != value for name, _, value in (own.partition("=") for own in where)):
+        if any(columns[name] != value for name, _, value in (condition.partition("=") for condition in where)):
             continue
         scores = [score for _, score in lists[query]]
         lead = scores[0] - scores[min(rank, 10) - 1]
@@ -105,10 +109,10 @@ def test_filters_facets_and_the_figure_agree_with_a_loop(
         )
     if not set(where) <= {f"{name}={value}" for name in queries.groups for value in queries.group_rows(name)}:
         return  # no caption is so long
-    rows = queries.select(chosen)
+    rows = queries.select(query_filter)
     ordered = [row for _, row in sorted(expected)]
     assert [int(row) for row in rows] == ordered
-    counted = {own.value: (own.count, own.mean) for own in queries.facets(chosen)["kind"] if own.count}
+    counted = {entry.value: (entry.count, entry.mean) for entry in queries.facets(query_filter)["kind"] if entry.count}
     assert counted == {kind: (count, hits / count) for kind, (count, hits) in kinds.items() if count}
     if ordered:
         values = queries.metrics["Hit@1"].values[ordered]
@@ -128,13 +132,15 @@ def test_queries_at_random_are_all_of_them_in_another_order(queries: Retrieval) 
 def test_against_another_run(client: TestClient, runs_folder: Path) -> None:
     """The queries that only this run finds, only the other, both or neither; a facet of the page."""
     ours, theirs = (cl.Run.load(runs_folder / name)["t2i/Hit@1"] for name in (RUN, "model-b"))
-    found = dict(zip(ours.query_ids, zip(ours.values, theirs.values, strict=True), strict=True))
+    values_of_both = dict(zip(ours.query_ids, zip(ours.values, theirs.values, strict=True), strict=True))
     address, sizes = f"/api/runs/{RUN}/queries?against=model-b&limit=200", {}
     for side, pair in {"only_this": (1, 0), "only_other": (0, 1), "both": (1, 1), "neither": (0, 0)}.items():
         listed = client.get(f"{address}&side={side}").json()
-        assert {row["query"] for row in listed["rows"]} == {query for query, own in found.items() if own == pair}
+        assert {row["query"] for row in listed["rows"]} == {
+            query for query, values in values_of_both.items() if values == pair
+        }
         sizes[side] = listed["matching"]
-    facet = {own["value"]: own["count"] for own in client.get(address).json()["facets"]["side"]}
+    facet = {entry["value"]: entry["count"] for entry in client.get(address).json()["facets"]["side"]}
     assert facet == {side: size for side, size in sizes.items() if size}
     page = client.get(f"/runs/{RUN}?against=model-b&side=only_this&where=kind%3Dodd").text
     assert "only this run finds" in page
@@ -173,12 +179,12 @@ def test_only_comparisons_that_work_are_offered() -> None:
 
 
 def test_pages_of_a_list_cover_it_once(client: TestClient) -> None:
-    seen = []
+    listed_queries = []
     for offset in range(0, 30, 7):
         part = client.get(f"/api/runs/{RUN}/queries", params={"offset": offset, "limit": 7, "sort": "MRR"}).json()
         assert part["matching"] == part["queries"] == 2 * IMAGES
-        seen += [row["query"] for row in part["rows"]]
-    assert sorted(seen) == sorted(toys().caption_ids)
+        listed_queries += [row["query"] for row in part["rows"]]
+    assert sorted(listed_queries) == sorted(toys().caption_ids)
     values = [
         client.get(f"/api/runs/{RUN}/queries?sort=MRR&limit=200").json()["rows"][n]["values"]["MRR"] for n in (0, -1)
     ]
@@ -187,9 +193,9 @@ def test_pages_of_a_list_cover_it_once(client: TestClient) -> None:
 
 def test_group_values_are_counted(client: TestClient) -> None:
     facets = client.get(f"/api/runs/{RUN}/queries").json()["facets"]
-    assert {own["value"]: own["count"] for own in facets["kind"]} == {"even": IMAGES, "odd": IMAGES}
+    assert {entry["value"]: entry["count"] for entry in facets["kind"]} == {"even": IMAGES, "odd": IMAGES}
     assert {"outcome", "kind", "caption_length"} <= set(facets)
-    lengths = [int(own["value"]) for own in facets["caption_length"]]
+    lengths = [int(entry["value"]) for entry in facets["caption_length"]]
     assert lengths == sorted(lengths), "numbers in their order, the others by how many have them"
     assert "file" not in facets
 
@@ -350,9 +356,9 @@ def test_who_retrieves_an_image(client: TestClient) -> None:
         }
         wrong = {query: rank for query, rank in ranks.items() if rank <= 10 and not is_relevant(query, image)}
         assert view["wrong_counts"][RUN] == len(wrong)
-        shown = {row["query"]: row["rank"] for row in view["retrieved_wrongly"][RUN]}
-        assert shown == {query: wrong[query] for query in shown}
-        assert sorted(shown.values()) == sorted(wrong.values())[: len(shown)]
+        rank_of = {row["query"]: row["rank"] for row in view["retrieved_wrongly"][RUN]}
+        assert rank_of == {query: wrong[query] for query in rank_of}
+        assert sorted(rank_of.values()) == sorted(wrong.values())[: len(rank_of)]
     assert view["columns"]["kind"] == "odd"
     assert view["objects"] == ["dog"]
 
@@ -388,8 +394,8 @@ def write_study(folder: Path) -> None:
     tables = dict.fromkeys(("drops", "spread", "changes", "overlap", "overlap_pairs", "words", "brittle"), empty)
     tables |= {"captions": pl.DataFrame(captions), "queries": pl.DataFrame(queries)}
     tables["drops"] = pl.DataFrame(schema=dict(DROP_COLUMNS))
-    about = {"dataset": {"name": dataset.name, "fingerprint": dataset.fingerprint}}
-    Robustness(("m",), ("char_swap", "synonym_noun"), "t2i/Hit@1", "t2i", about, **tables).save(folder)
+    metadata = {"dataset": {"name": dataset.name, "fingerprint": dataset.fingerprint}}
+    Robustness(("m",), ("char_swap", "synonym_noun"), "t2i/Hit@1", "t2i", metadata, **tables).save(folder)
 
 
 def test_perturbations_of_a_query(runs_folder: Path, tmp_path: Path) -> None:

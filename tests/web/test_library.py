@@ -176,15 +176,15 @@ def test_address_names(texts: list[str]) -> None:
 
 def test_values_are_made_once_and_forgotten() -> None:
     kept: RecentCache[int] = RecentCache(2)
-    made: list[str] = []
+    keys: list[str] = []
 
     def make(key: str) -> int:
-        made.append(key)
-        return len(made)
+        keys.append(key)
+        return len(keys)
 
     for key in ("a", "b", "a", "c", "a", "b"):
         kept.get(key, lambda key=key: make(key))  # type: ignore[misc]
-    assert made == ["a", "b", "c", "b"], "b was the least recently used when c came"
+    assert keys == ["a", "b", "c", "b"], "b was the least recently used when c came"
     with pytest.raises(ZeroDivisionError):
         kept.get("d", lambda: 1 // 0)
     assert kept.get("d", lambda: 5) == 5

@@ -94,19 +94,19 @@ def test_a_linked_folder_of_pictures(runs_folder: Path, tmp_path: Path) -> None:
     dataset = client.get("/api/runs").json()["runs"][0]["dataset"]
     assert client.get(f"/pictures/{dataset}/img1").status_code == 200
     assert client.get(f"/pictures/{dataset}/img2").status_code == 403, "a file that is a link leads nowhere"
-    known = client.app.state.services.library.dataset(dataset)  # type: ignore[attr-defined]
+    linked = client.app.state.services.library.dataset(dataset)  # type: ignore[attr-defined]
     roots = [(folder / "toys").resolve()]
     with pytest.raises(cl.CrosslensError, match="outside the folders"):
-        picture_file(known, "img1", roots)
-    assert picture_file(known, "img1", [*roots, elsewhere.resolve()])
-    up = replace(known, images=known.images.with_columns(file=pl.lit("pictures/../private.png")))
+        picture_file(linked, "img1", roots)
+    assert picture_file(linked, "img1", [*roots, elsewhere.resolve()])
+    up = replace(linked, images=linked.images.with_columns(file=pl.lit("pictures/../private.png")))
     with pytest.raises(cl.CrosslensError, match="outside the folders"):
         picture_file(up, "img1", roots, linked_folders=True)
     login = {"host": "0.0.0.0", "password": "a long enough password"}
     network = create_app(WebSettings(folder, cache=tmp_path / "cache", **login)).state.services.pictures
     assert not network.exists(dataset, "img1")
-    named = WebSettings(folder, cache=tmp_path / "cache", image_folders=(elsewhere,), **login)
-    assert create_app(named).state.services.pictures.exists(dataset, "img1")
+    with_folders = WebSettings(folder, cache=tmp_path / "cache", image_folders=(elsewhere,), **login)
+    assert create_app(with_folders).state.services.pictures.exists(dataset, "img1")
 
 
 def bomb(width: int, height: int) -> bytes:

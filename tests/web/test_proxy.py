@@ -106,16 +106,16 @@ def browse(certificate: Path) -> Iterator[Browse]:
 
     def client(port: int, address: str = "127.0.0.1") -> httpx.Client:
         trusted = ssl.create_default_context(cafile=str(certificate / "runs.pem"))
-        made = httpx.Client(
+        new_client = httpx.Client(
             base_url=f"https://127.0.0.1:{port}", headers={"Host": f"{NAME}:{port}"}, timeout=30,
             transport=_Named(httpx.HTTPTransport(verify=trusted, local_address=address)),
         )  # fmt: skip
-        opened.append(made)
-        return made
+        opened.append(new_client)
+        return new_client
 
     yield client
-    for made in opened:
-        made.close()
+    for open_client in opened:
+        open_client.close()
 
 
 class _Named(httpx.BaseTransport):
@@ -136,11 +136,11 @@ async def asking(request: Request) -> Response:
 
 
 @pytest.mark.parametrize(
-    ("proxies", "seen"),
+    ("proxies", "reply"),
     rest_slow([(("127.0.0.1",), "127.0.0.9 https"), ((), "127.0.0.1 http"), (("192.0.2.1",), "127.0.0.1 http")]),
 )
 def test_the_server_knows_the_address_and_the_scheme(
-    runs_folder: Path, tmp_path: Path, certificate: Path, browse: Browse, proxies: tuple[str, ...], seen: str
+    runs_folder: Path, tmp_path: Path, certificate: Path, browse: Browse, proxies: tuple[str, ...], reply: str
 ) -> None:
     settings = {"password": PASSWORD, "allowed_hosts": (NAME,), "proxies": proxies, "login": asking}
     with (
@@ -148,9 +148,9 @@ def test_the_server_knows_the_address_and_the_scheme(
         proxy(tmp_path / "nginx", upstream, certificate) as port,
     ):
         client = browse(port, "127.0.0.9")
-        assert client.get("/").text == seen
+        assert client.get("/").text == reply
         forged = {"X-Forwarded-For": "203.0.113.7", "X-Forwarded-Proto": "http", "Forwarded": "for=203.0.113.7"}
-        assert client.get("/", headers=forged).text == seen, "what a client says of itself is not believed"
+        assert client.get("/", headers=forged).text == reply, "what a client says of itself is not believed"
 
 
 @contextmanager

@@ -34,7 +34,7 @@ def ask(folder: Path, cache: Path, examples: int, paths: str = "") -> None:
     """Generated requests to every operation whose path ends so; half of them for runs that are there."""
     client = client_of(folder, cache)
     schema = schemathesis.openapi.from_asgi("/api/openapi.json", client.app, headers={"Host": HOST})
-    known = {
+    existing = {
         "run": ["model-a", "model-b", "broken"],
         "dataset": [client.get("/api/runs").json()["runs"][0]["dataset"]],
         "id": ["img1", "img1#0"],
@@ -53,8 +53,8 @@ def ask(folder: Path, cache: Path, examples: int, paths: str = "") -> None:
                 values = getattr(case, part) or {}
                 for name in values:
                     # Every other case asks for something that is there, or nothing but 404 is tested.
-                    if name in known and len(str(values[name])) % 2 == 0:
-                        values[name] = known[name][len(str(values[name])) % len(known[name])]
+                    if name in existing and len(str(values[name])) % 2 == 0:
+                        values[name] = existing[name][len(str(values[name])) % len(existing[name])]
             response = case.call(headers={"Host": HOST})  # type: ignore[attr-defined]
             assert response.status_code < 500, (case, response.text)
             case.validate_response(  # type: ignore[attr-defined]

@@ -67,13 +67,13 @@ def test_no_page_has_script_or_style_inside(client: TestClient) -> None:
 
 
 def test_captions_with_markup_stay_text(client: TestClient) -> None:
-    shown = 0
+    pages = 0
     for address in every_page(client):
         page = client.get(address).text
         assert "<script>alert" not in page, address
         assert "<img src=x" not in page, address
-        shown += "&lt;script&gt;alert" in page
-    assert shown >= 5, "the caption is really on these pages"
+        pages += "&lt;script&gt;alert" in page
+    assert pages >= 5, "the caption is really on these pages"
     assert client.get("/api/runs/model-a/query?id=img3%231").json()["text"] == NASTY
 
 

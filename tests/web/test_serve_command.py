@@ -61,8 +61,8 @@ def test_a_proxy_needs_a_login(call: Call, tmp_path: Path, words: tuple[str, str
 
 
 def test_an_occupied_port(call: Call, tmp_path: Path) -> None:  # noqa: F811
-    with socket.create_server(("127.0.0.1", 0)) as other:
-        port = other.getsockname()[1]
+    with socket.create_server(("127.0.0.1", 0)) as busy_socket:
+        port = busy_socket.getsockname()[1]
         outcome = call("serve", tmp_path, "--port", port)
     assert outcome.code == 2
     assert f"cannot listen on 127.0.0.1, port {port}" in outcome.err

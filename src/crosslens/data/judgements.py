@@ -450,9 +450,9 @@ def _by_person(rows: JudgedRows, pairs: list[list[int]]) -> tuple[FloatArray, bo
     judge_of, same_persons = rows.judges or [], rows.same_persons
     names = sorted(set(judge_of))
     for members in pairs if judge_of else ():
-        seen: dict[str, int] = {}
+        first_rows: dict[str, int] = {}
         for row in members:
-            if (earlier := seen.setdefault(judge_of[row], row)) != row:
+            if (earlier := first_rows.setdefault(judge_of[row], row)) != row:
                 pair = f"image {rows.images[row]!r} and caption {rows.captions[row]!r:.60}"
                 raise InputError(
                     f"judge {judge_of[row]!r} judged {pair} before (at {rows.row_name(earlier)})",

@@ -131,11 +131,11 @@ def box_columns(boxes: Sequence[Any], row_name: RowName) -> dict[str, list[float
 
 def number_within(images: Sequence[str], mark: str = "#") -> list[str]:
     """Ids for rows that have none: ``<image>#<n>``, counted from 0 within each image."""
-    seen: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     ids = []
     for image in images:
-        ids.append(f"{image}{mark}{seen[image]}")
-        seen[image] += 1
+        ids.append(f"{image}{mark}{counts[image]}")
+        counts[image] += 1
     return ids
 
 

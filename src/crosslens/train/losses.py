@@ -576,12 +576,12 @@ def _decoder(words: int, regions: int, dimension: int, word_dimension: int) -> A
             self.cell = nn.GRUCell(word_dimension + regions, dimension)
             self.out = nn.Linear(dimension, words)
 
-        def forward(self, seen: Any, targets: Any) -> Any:
+        def forward(self, regions: Any, targets: Any) -> Any:
             inputs = self.embedding(pad(targets, (1, 0), value=ENDS))
-            keys, state, states = self.key(seen), self.first(seen.mean(dim=1)).tanh(), []
+            keys, state, states = self.key(regions), self.first(regions.mean(dim=1)).tanh(), []
             for position in range(inputs.shape[1]):
                 attention = self.weight((keys + self.query(state)[:, None]).tanh()).softmax(dim=1)
-                attended = (attention * seen).sum(dim=1)
+                attended = (attention * regions).sum(dim=1)
                 state = self.cell(torch.cat([inputs[:, position], attended], dim=1), state)
                 states.append(state)
             # The end is predicted once, after the last word; what follows is no part of the caption.

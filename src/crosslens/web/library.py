@@ -80,10 +80,10 @@ def stored_folders(root: Path) -> tuple[list[Path], list[Path]]:
     """
     runs: list[Path] = []
     studies: list[Path] = []
-    waiting, seen = deque([(root, 0)]), 0
-    while waiting and seen < _MOST_FOLDERS:
+    waiting, folders_read = deque([(root, 0)]), 0
+    while waiting and folders_read < _MOST_FOLDERS:
         folder, depth = waiting.popleft()
-        seen += 1
+        folders_read += 1
         if (folder / ROBUSTNESS_FILE).is_file():
             studies.append(folder)
         elif (folder / RUN_FILE).is_file() and not any(

@@ -76,10 +76,10 @@ class Server:
 def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
     monkeypatch.delenv("CROSSLENS_API_KEY", raising=False)
     monkeypatch.setenv("http_proxy", "http://127.0.0.1:9")  # must not be asked for this machine's own addresses
-    made = Server()
-    yield made
-    made.httpd.shutdown()
-    made.httpd.server_close()
+    running_server = Server()
+    yield running_server
+    running_server.httpd.shutdown()
+    running_server.httpd.server_close()
 
 
 def load(server: Server, told: list[str] | None = None, **options: Any) -> Any:
@@ -123,10 +123,10 @@ def test_seed_and_attempt_reach_the_model(server: Server) -> None:
 def test_every_purpose_has_its_own_words() -> None:
     told = {request_prompt(request(purpose=purpose)) for purpose in (SHARPER, "vaguer", DESCRIBE, CONFUSABLE)}
     assert len(told) == 4
-    other = request_prompt(
+    confusable = request_prompt(
         request(purpose=CONFUSABLE, original_objects=(ObjectAnnotation("cat", box=(0.0, 0.4, 0.1, 0.1)),))
     )
-    assert "In the other picture: a cat on the left side of the picture." in other
+    assert "In the other picture: a cat on the left side of the picture." in confusable
 
 
 def test_the_picture_travels_only_if_asked(server: Server, tmp_path: Path) -> None:
@@ -198,21 +198,21 @@ def test_the_key_goes_to_no_other_place(monkeypatch: pytest.MonkeyPatch, server:
 
 
 def test_answers_come_in_the_order_of_the_requests(server: Server) -> None:
-    gate, seen = threading.Event(), []
+    gate, images_answered = threading.Event(), []
 
     def answer(body: dict[str, Any]) -> Reply:
         image = body["messages"][1]["content"].split("- ")[1].split()[0]
         if image == "image0":
             assert gate.wait(5), "the others never came"
-        seen.append(image)
-        if len(seen) == 5:
+        images_answered.append(image)
+        if len(images_answered) == 5:
             gate.set()
         return says(f"Answer to {image}.")
 
     server.answer = answer
     requests = [request(str(n), texts=(f"image{n} ",)) for n in range(6)]
     assert load(server, workers=2).generate(requests) == [(f"Answer to image{n}.",) for n in range(6)]
-    assert seen[-1] == "image0"
+    assert images_answered[-1] == "image0"
     assert load(server).generate([]) == []
 
 

@@ -127,8 +127,8 @@ def test_an_edited_answer_and_that_to_another_request_are_refused(tmp_path: Path
         Recorded(Counting(), tmp_path).generate([request("a")])
     file.unlink()
     Recorded(Counting(), tmp_path).generate([request("b")])
-    (other,) = tmp_path.rglob("??/*.json")
-    file.write_text(other.read_text())
+    (other_answer,) = tmp_path.rglob("??/*.json")
+    file.write_text(other_answer.read_text())
     with pytest.raises(InputError, match="the answer to another request"):
         Recorded(Counting(), tmp_path).generate([request("a")])
 

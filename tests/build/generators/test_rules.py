@@ -34,13 +34,13 @@ LEFT, RIGHT, WHOLE = (0.1, 0.4, 0.2, 0.2), (0.7, 0.4, 0.2, 0.2), (0.0, 0.0, 1.0,
 
 def ask(purpose: str, *texts: str, objects: tuple[ObjectAnnotation, ...], **more: object) -> tuple[str, ...]:
     """All texts that the generator has for a request, attempt after attempt."""
-    found: list[str] = []
+    all_texts: list[str] = []
     for attempt in range(50):
         request = Request("1", None, "", texts, purpose, 2, objects, attempt=attempt, **{"rivals": (), **more})  # type: ignore[arg-type]
         answer = RULES.generate([request])[0]
         if not answer:
-            return tuple(found)
-        found += answer
+            return tuple(all_texts)
+        all_texts += answer
     raise AssertionError("it never ends")
 
 
@@ -178,9 +178,9 @@ def test_confusable_changes_kinds_and_numbers(
 
 def test_confusable_changes_colours_and_sides() -> None:
     car, bus = coloured("car", "red", "vehicle"), coloured("bus", "blue", "vehicle", RIGHT)
-    other = (coloured("car", "orange", "vehicle", RIGHT), coloured("bus", "blue", "vehicle", LEFT))
+    other_objects = (coloured("car", "orange", "vehicle", RIGHT), coloured("bus", "blue", "vehicle", LEFT))
     text = "A red car to the left of a blue bus: the car is on the left side of the picture."
-    assert ask(CONFUSABLE, text, objects=other, original_objects=(car, bus)) == (
+    assert ask(CONFUSABLE, text, objects=other_objects, original_objects=(car, bus)) == (
         "An orange car to the right of a blue bus: the car is on the right side of the picture.",
     )
 
@@ -217,12 +217,12 @@ def test_twins_are_retold_as_their_own_captions_say() -> None:
     """The scenes know how a twin is described: an oracle that never saw these rules."""
     scenes = list(generate(22, seed=5, version="v1"))
     dataset = dataset_of([record(scene) for scene in scenes])
-    known = Annotations(dataset)
+    annotations = Annotations(dataset)
     originals = {scene.number: scene for scene in scenes}
     equal, told, all_of = Counter[str](), Counter[str](), Counter[str]()
     for twin in (scene for scene in scenes if scene.role == "twin"):
         original = originals[twin.of or 0]
-        before, after = (ImageContents.of(known[str(one.number)]) for one in (original, twin))
+        before, after = (ImageContents.of(annotations[str(image.number)]) for image in (original, twin))
         for old, new in zip(original.captions, twin.captions, strict=True):
             retold = transfer(old.text, before, after)
             all_of[old.style] += 1
@@ -237,7 +237,8 @@ def test_twins_are_retold_as_their_own_captions_say() -> None:
 
 def dataset_of(records: list[dict[str, list[dict[str, object]]]]) -> Dataset:
     tables = {
-        name: pl.DataFrame([row for one in records for row in one[name]]) for name in ("images", "captions", "objects")
+        name: pl.DataFrame([row for record in records for row in record[name]])
+        for name in ("images", "captions", "objects")
     }
     return Dataset("scenes", tables["images"], tables["captions"], tables["objects"])
 
@@ -275,10 +276,10 @@ def test_a_dataset_without_objects_has_no_annotations() -> None:
 def test_it_has_something_to_say_about_photos(shared_data: Path) -> None:
     folder = shared_data / "coco_val2017_1k"
     dataset = read_coco(folder / "captions.json", folder / "instances.json")
-    known = Annotations(dataset)
+    annotations = Annotations(dataset)
     captions = dict(dataset.captions.group_by("image", maintain_order=True).agg("text").iter_rows())
     asked = [
-        Request(image, None, "", tuple(captions[image]), purpose, 5, known[image], ())
+        Request(image, None, "", tuple(captions[image]), purpose, 5, annotations[image], ())
         for image in list(dataset.image_ids)[:30]
         for purpose in (SHARPER, VAGUER, DESCRIBE)
     ]

@@ -31,7 +31,10 @@ templates = st.sampled_from(
 )
 texts = st.lists(
     st.builds(
-        lambda text, name, other: text.format(name, other), templates, st.sampled_from(NAMES), st.sampled_from(NAMES)
+        lambda text, name, second_name: text.format(name, second_name),
+        templates,
+        st.sampled_from(NAMES),
+        st.sampled_from(NAMES),
     ),
     max_size=3,
 ).map(tuple)
@@ -80,12 +83,14 @@ def colour_only(word: str, text: str) -> bool:
 
 @given(pictures, pictures, st.integers(0, 2))
 def test_articles_and_numbers_agree(
-    objects: tuple[ObjectAnnotation, ...], other: tuple[ObjectAnnotation, ...], attempt: int
+    objects: tuple[ObjectAnnotation, ...], original_objects: tuple[ObjectAnnotation, ...], attempt: int
 ) -> None:
     described = RULES.generate([Request("1", None, "", (), DESCRIBE, 8, objects, (), attempt=attempt)])[0]
     vaguer = RULES.generate([Request("1", None, "", described, VAGUER, 8, objects, ())])[0] if described else ()
     changed = (
-        RULES.generate([Request("1", None, "", described, CONFUSABLE, 8, other, (), objects)])[0] if described else ()
+        RULES.generate([Request("1", None, "", described, CONFUSABLE, 8, original_objects, (), objects)])[0]
+        if described
+        else ()
     )
     for text in (*described, *vaguer, *changed):
         for article, word in re.findall(r"\b([Aa]n?) ([\w-]+)", text):
@@ -96,10 +101,10 @@ def test_articles_and_numbers_agree(
 
 @given(pictures, pictures)
 def test_a_retold_text_fits_its_new_picture_only(
-    objects: tuple[ObjectAnnotation, ...], other: tuple[ObjectAnnotation, ...]
+    objects: tuple[ObjectAnnotation, ...], new_objects: tuple[ObjectAnnotation, ...]
 ) -> None:
     described = RULES.generate([Request("1", None, "", (), DESCRIBE, 8, objects, ())])[0]
-    before, after = ImageContents.of(objects), ImageContents.of(other)
-    for text in RULES.generate([Request("1", None, "", described, CONFUSABLE, 8, other, (), objects)])[0]:
+    before, after = ImageContents.of(objects), ImageContents.of(new_objects)
+    for text in RULES.generate([Request("1", None, "", described, CONFUSABLE, 8, new_objects, (), objects)])[0]:
         assert fits(text, after)
         assert not fits(text, before)

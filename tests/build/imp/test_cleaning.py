@@ -39,8 +39,8 @@ UNTAGGED = CleaningSettings(languages=("any",), tagging=False)
 
 
 def settings_of(case: dict[str, Any]) -> CleaningSettings:
-    own = {name: tuple(value) if isinstance(value, list) else value for name, value in case.items()}
-    return CleaningSettings(**{name: value for name, value in own.items() if name not in FIELDS})
+    values = {name: tuple(value) if isinstance(value, list) else value for name, value in case.items()}
+    return CleaningSettings(**{name: value for name, value in values.items() if name not in FIELDS})
 
 
 def by_settings() -> list[tuple[CleaningSettings, list[dict[str, Any]]]]:

@@ -39,8 +39,8 @@ def scenes() -> dict[str, Any]:
     return {str(scene.number): scene.render() for scene in generate(4, seed=5)}
 
 
-def distance(one: Any, other: Any) -> float:
-    return float(np.sqrt(((np.asarray(one, np.float64) - np.asarray(other, np.float64)) ** 2).mean()))
+def distance(first: Any, second: Any) -> float:
+    return float(np.sqrt(((np.asarray(first, np.float64) - np.asarray(second, np.float64)) ** 2).mean()))
 
 
 def sizes() -> st.SearchStrategy[tuple[int, int]]:
@@ -76,7 +76,9 @@ def test_any_array_gives_a_picture_of_the_same_kind(name: str, picture: Any, sev
 @pytest.mark.parametrize("name", NAMES)
 def test_more_severity_changes_scenes_more(name: str, scenes: dict[str, Any]) -> None:
     means = [
-        np.mean([distance(one, perturb_picture(name, one, severity=step, key=key)) for key, one in scenes.items()])
+        np.mean(
+            [distance(scene, perturb_picture(name, scene, severity=step, key=key)) for key, scene in scenes.items()]
+        )
         for step in SEVERITIES
     ]
     assert means[0] > 0
@@ -95,13 +97,13 @@ def test_more_severity_changes_any_picture_at_least_as_much(name: str, picture: 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_chance_depends_on_seed_and_key_alone(name: str, scenes: dict[str, Any]) -> None:
-    one, other = list(scenes.values())[:2]
-    first = np.asarray(perturb_picture(name, one, key="1"))
-    perturb_picture(name, other, key="2")
-    assert np.array_equal(first, np.asarray(perturb_picture(name, one, key="1")))
+    first_scene, second_scene = list(scenes.values())[:2]
+    first = np.asarray(perturb_picture(name, first_scene, key="1"))
+    perturb_picture(name, second_scene, key="2")
+    assert np.array_equal(first, np.asarray(perturb_picture(name, first_scene, key="1")))
     chancy = name not in ("blur", "contrast", "grayscale", "jpeg", "pixelate")
-    keys = {np.asarray(perturb_picture(name, one, key=str(key))).tobytes() for key in range(12)}
-    seeds = {np.asarray(perturb_picture(name, one, key="1", seed=seed)).tobytes() for seed in range(12)}
+    keys = {np.asarray(perturb_picture(name, first_scene, key=str(key))).tobytes() for key in range(12)}
+    seeds = {np.asarray(perturb_picture(name, first_scene, key="1", seed=seed)).tobytes() for seed in range(12)}
     assert (len(keys) > 1, len(seeds) > 1) == (chancy, chancy)
 
 
@@ -133,8 +135,8 @@ def test_severities_share_their_noise() -> None:
 def test_noise_is_as_strong_in_a_large_picture_once_it_is_reduced() -> None:
     small, large = (Image.new("RGB", (side, side), (128, 128, 128)) for side in (256, 1024))
     spread = [
-        np.asarray(perturb_picture("noise", one, key="k").resize((256, 256), Image.Resampling.BOX)).std()
-        for one in (small, large)
+        np.asarray(perturb_picture("noise", grey, key="k").resize((256, 256), Image.Resampling.BOX)).std()
+        for grey in (small, large)
     ]
     assert spread[1] == pytest.approx(spread[0], rel=0.02)
 
@@ -195,9 +197,9 @@ def test_boxes_go_where_the_pixels_go(name: str, move: Any, key: str) -> None:
         0
     ]
     bright = np.argwhere(changed > 170)
-    found = [bright[:, 1].min(), bright[:, 0].min(), bright[:, 1].max() + 1, bright[:, 0].max() + 1]
+    corners = [bright[:, 1].min(), bright[:, 0].min(), bright[:, 1].max() + 1, bright[:, 0].max() + 1]
     inside = np.clip(moved, 0, [320, 240, 320, 240])
-    assert found == pytest.approx(inside, abs=2.5)
+    assert corners == pytest.approx(inside, abs=2.5)
 
 
 @each_row("mode", ["1", "L", "LA", "P", "RGB", "RGBA", "CMYK", "I;16", "F", "YCbCr"])
@@ -280,9 +282,9 @@ def test_arrays_that_are_no_pictures(array: Any) -> None:
 
 def test_a_sheet_has_a_row_for_each_change(scenes: dict[str, Any]) -> None:
     picture = next(iter(scenes.values()))
-    one = severity_sheet([picture], ["blur"], side=60)
-    two = severity_sheet([picture, np.asarray(picture)], ["blur", "noise@2"], keys=["a", "b"], side=60)
-    assert (two.width, two.height - 6) == (one.width, 4 * (one.height - 6))
+    of_blur = severity_sheet([picture], ["blur"], side=60)
+    of_both = severity_sheet([picture, np.asarray(picture)], ["blur", "noise@2"], keys=["a", "b"], side=60)
+    assert (of_both.width, of_both.height - 6) == (of_blur.width, 4 * (of_blur.height - 6))
     with pytest.raises(UsageError):
         severity_sheet([], ["blur"])
     with pytest.raises(UnknownNameError):

@@ -52,9 +52,9 @@ def pixels(dataset: Dataset) -> dict[str, np.ndarray[Any, Any]]:
 
 def test_the_folder_is_the_dataset_with_other_pictures(scenes: Dataset, tmp_path: Path) -> None:
     scenes = scenes.select(scenes.image_ids[:8])
-    made = perturb_images(scenes, "blur@4", tmp_path / "blurred", seed=3)
+    blurred = perturb_images(scenes, "blur@4", tmp_path / "blurred", seed=3)
     read = cl.load_dataset(tmp_path / "blurred")
-    assert read.fingerprint == made.fingerprint != scenes.fingerprint
+    assert read.fingerprint == blurred.fingerprint != scenes.fingerprint
     assert (read.image_ids, read.caption_ids, read.texts) == (scenes.image_ids, scenes.caption_ids, scenes.texts)
     assert read.objects is not None
     assert scenes.objects is not None
@@ -86,12 +86,12 @@ def test_neighbours_and_order_do_not_matter(scenes: Dataset, tmp_path: Path) -> 
 
 def test_seeds_and_severities_are_other_datasets(scenes: Dataset, tmp_path: Path) -> None:
     few = scenes.select(scenes.image_ids[:2])
-    made = [
+    copies = [
         perturb_images(few, name, tmp_path / f"{name}-{seed}", seed=seed)
         for name, seed in (("noise@1", 0), ("noise@2", 0), ("noise@1", 1))
     ]
-    assert len({one.fingerprint for one in made}) == 3, "or results of one would be taken for those of another"
-    twice = perturb_images(made[0], "blur", tmp_path / "twice")
+    assert len({copy.fingerprint for copy in copies}) == 3, "or results of one would be taken for those of another"
+    twice = perturb_images(copies[0], "blur", tmp_path / "twice")
     assert set(twice.images["perturbation"]) == {"noise@1 (seed 0), blur@3 (seed 0)"}
 
 
@@ -106,45 +106,45 @@ def test_boxes_stay_true(name: str, tmp_path: Path) -> None:
     for (x, y, w, h), colour in zip(boxes, colours, strict=True):
         picture[y : y + h, x : x + w] = colour
     ids = [f"i{number}" for number in range(8)]
-    for one in ids:
-        Image.fromarray(picture).save(source / f"{one}.png")
+    for image_id in ids:
+        Image.fromarray(picture).save(source / f"{image_id}.png")
     objects = pl.DataFrame(
-        [(one, f"{one}/{n}", *box) for one in ids for n, box in enumerate(boxes)],
+        [(image, f"{image}/{n}", *box) for image in ids for n, box in enumerate(boxes)],
         schema=["image", "object", "x", "y", "w", "h"],
         orient="row",
     )
-    relations = pl.DataFrame({"image": ids, "subject": [f"{one}/0" for one in ids], "predicate": "near",
-                              "object": [f"{one}/3" for one in ids]})  # fmt: skip
-    files = [f"{one}.png" for one in ids]
+    relations = pl.DataFrame({"image": ids, "subject": [f"{image}/0" for image in ids], "predicate": "near",
+                              "object": [f"{image}/3" for image in ids]})  # fmt: skip
+    files = [f"{image}.png" for image in ids]
     # The boxes are noted for a picture twice as large as the file, as thumbnails of a dataset are.
-    plain = Dataset.of({one: ["four blocks"] for one in ids}, images={"file": files, "width": 400, "height": 400})
+    plain = Dataset.of({image: ["four blocks"] for image in ids}, images={"file": files, "width": 400, "height": 400})
     doubled = objects.with_columns(pl.col("x", "y", "w", "h") * 2)
     dataset = replace(plain, objects=doubled, relations=relations, home=source)
-    made = perturb_images(dataset, name, tmp_path / "made")
-    assert made.objects is not None
-    assert made.relations is not None
-    kept = {(row["image"], row["object"]): row for row in made.objects.iter_rows(named=True)}
+    perturbed = perturb_images(dataset, name, tmp_path / "made")
+    assert perturbed.objects is not None
+    assert perturbed.relations is not None
+    kept = {(row["image"], row["object"]): row for row in perturbed.objects.iter_rows(named=True)}
     assert 0 < len(kept) <= objects.height
-    for image, changed in pixels(made).items():
+    for image, changed in pixels(perturbed).items():
         for number, (colour, box) in enumerate(zip(colours, boxes, strict=True)):
-            seen = np.argwhere((np.abs(changed.astype(int) - colour) < 60).all(axis=2))
+            block = np.argwhere((np.abs(changed.astype(int) - colour) < 60).all(axis=2))
             row = kept.get((image, f"{image}/{number}"))
             if row is None:
-                assert name.startswith("rotate") or len(seen) < (LEAST_LEFT + 0.02) * box[2] * box[3] * 200**2 / 40**2
+                assert name.startswith("rotate") or len(block) < (LEAST_LEFT + 0.02) * box[2] * box[3] * 200**2 / 40**2
                 continue
             x, y, w, h = (row[each] / 2 for each in "xywh")
             assert x >= -1e-9
             assert y >= -1e-9
             assert x + w <= side + 1e-9
             assert y + h <= side + 1e-9
-            if len(seen):
-                (top, left), (bottom, right) = seen.min(0), seen.max(0) + 1
+            if len(block):
+                (top, left), (bottom, right) = block.min(0), block.max(0) + 1
                 edges = np.array([left - x, top - y, x + w - right, y + h - bottom])
                 assert edges.min() > -2.5
                 assert name.startswith("rotate") or edges.max() < 4
     gone = objects.height - len(kept)
-    assert (f"{gone} objects" in made.card.notes) == bool(gone)
-    for row in made.relations.iter_rows(named=True):
+    assert (f"{gone} objects" in perturbed.card.notes) == bool(gone)
+    for row in perturbed.relations.iter_rows(named=True):
         assert {(row["image"], row["subject"]), (row["image"], row["object"])} <= set(kept)
 
 
@@ -157,9 +157,9 @@ def test_regions_of_captions_are_emptied_where_things_move(scenes: Dataset, tmp_
 
 def test_a_finished_folder_is_left_alone_and_another_is_not_replaced(scenes: Dataset, tmp_path: Path) -> None:
     few, folder = scenes.select(scenes.image_ids[:3]), tmp_path / "made"
-    made = perturb_images(few, "jpeg", folder)
+    compressed = perturb_images(few, "jpeg", folder)
     before = {file: file.stat().st_mtime_ns for file in folder.rglob("*")}
-    assert perturb_images(few, "jpeg", folder).fingerprint == made.fingerprint
+    assert perturb_images(few, "jpeg", folder).fingerprint == compressed.fingerprint
     assert {file: file.stat().st_mtime_ns for file in folder.rglob("*")} == before
     with pytest.raises(ConflictError, match="different: perturbation, amount"):
         perturb_images(few, "jpeg@4", folder)
@@ -216,17 +216,17 @@ def test_bad_pictures_are_named_or_left_out(scenes: Dataset, tmp_path: Path) -> 
     ids = scenes.image_ids[:4]
     (source / f"{ids[1]}.png").write_bytes((source / f"{ids[1]}.png").read_bytes()[:300])
     (source / f"{ids[2]}.png").write_bytes(b"")
-    dataset = Dataset.of({one: ["a scene"] for one in ids}, images={"file": [f"{one}.png" for one in ids]})
+    dataset = Dataset.of({image: ["a scene"] for image in ids}, images={"file": [f"{image}.png" for image in ids]})
     with pytest.raises(InputError, match=f"image '{ids[1]}' is not a readable image"):
         perturb_images(dataset, "blur", tmp_path / "made", image_folder=source)
-    made = perturb_images(dataset, "blur", tmp_path / "made", image_folder=source, skip_bad=True)
-    assert made.image_ids == (ids[0], ids[3])
-    assert made.captions.height == 2
-    assert "2 unreadable pictures" in made.card.notes
+    blurred = perturb_images(dataset, "blur", tmp_path / "made", image_folder=source, skip_bad=True)
+    assert blurred.image_ids == (ids[0], ids[3])
+    assert blurred.captions.height == 2
+    assert "2 unreadable pictures" in blurred.card.notes
     with pytest.raises(InputError, match="2 unreadable images were left out"):
         perturb_images(dataset, "blur", tmp_path / "made", image_folder=source)
     again = perturb_images(dataset, "blur", tmp_path / "made", image_folder=source, skip_bad=True)
-    assert again.image_ids == made.image_ids
+    assert again.image_ids == blurred.image_ids
     with pytest.raises(InputError, match="not there"):
         perturb_images(dataset, "blur", tmp_path / "elsewhere", image_folder=tmp_path)
 
@@ -241,9 +241,9 @@ def test_pictures_inside_an_archive(scenes: Dataset, tmp_path: Path) -> None:
                 entry.size = len(data)
                 tar.addfile(entry, io.BytesIO(data))
     dataset = cl.load_dataset("webdataset", shards=str(tmp_path / "0.tar"))
-    made = perturb_images(dataset, "pixelate", tmp_path / "made")
+    pixelated = perturb_images(dataset, "pixelate", tmp_path / "made")
     expected = perturb_images(scenes.select(scenes.image_ids[:3]), "pixelate", tmp_path / "plain")
-    assert {k: v.tolist() for k, v in pixels(made).items()} == {k: v.tolist() for k, v in pixels(expected).items()}
+    assert {k: v.tolist() for k, v in pixels(pixelated).items()} == {k: v.tolist() for k, v in pixels(expected).items()}
 
 
 def test_other_pictures_under_the_same_names_are_noticed(scenes: Dataset, tmp_path: Path) -> None:
@@ -262,20 +262,20 @@ def test_file_names() -> None:
 
 
 def test_progress_counts_every_picture(scenes: Dataset, tmp_path: Path) -> None:
-    seen: list[Any] = []
+    calls: list[Any] = []
 
     class Watch:
         def start(self, label: str, total: int) -> None:
-            seen.append((label, total))
+            calls.append((label, total))
 
         def advance(self, steps: int = 1) -> None:
-            seen.append(steps)
+            calls.append(steps)
 
         def finish(self) -> None:
-            seen.append("done")
+            calls.append("done")
 
     few = scenes.select(scenes.image_ids[:4])
     perturb_images(few, "crop", tmp_path / "made", progress=Watch())
-    assert (seen[0], sum(seen[1:-1]), seen[-1]) == (("changing images: crop@3", 4), 4, "done")
+    assert (calls[0], sum(calls[1:-1]), calls[-1]) == (("changing images: crop@3", 4), 4, "done")
     told = json.loads((tmp_path / "made" / "perturbation.json").read_text())
     assert (told["perturbation"], told["seed"], told["amount"]) == ("crop@3", 0, 0.46)

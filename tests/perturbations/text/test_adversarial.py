@@ -77,9 +77,9 @@ def all_perturbed(name: str, texts: Sequence[str], seed: int) -> list[Perturbed]
     return [perturbed(name, text, seed, **options) for text in texts]
 
 
-def colour_edit(found: Perturbed) -> tuple[str, str]:
+def colour_edit(result: Perturbed) -> tuple[str, str]:
     """The colour that went, and the one that came."""
-    edit = found.edits[-1]
+    edit = result.edits[-1]
     return edit.before.lower().replace("-", " "), edit.after.lower()
 
 
@@ -139,8 +139,8 @@ NOT_COLOURS = (
 @each_row("name", ["color_all", "color_in"])
 def test_other_uses_of_colour_words_are_left_alone(name: str, text: str) -> None:
     options = {"colors": ["blue", "green", "black"]} if name == "color_in" else {}
-    found = perturbed(name, text, **options)
-    assert (found.text, found.reason) == (text, "no colour")
+    result = perturbed(name, text, **options)
+    assert (result.text, result.reason) == (text, "no colour")
 
 
 # Which colours replace them
@@ -150,9 +150,9 @@ def test_other_uses_of_colour_words_are_left_alone(name: str, text: str) -> None
 @given(seed=st.integers(0, 2**32), text=st.sampled_from(CAPTIONS))
 def test_a_new_colour_is_far_from_the_old_one(space: ColourSpace, seed: int, text: str) -> None:
     for name, options in (("color_all", {}), ("color_in", {"colors": list(named_colours())[::7]})):
-        found = perturbed(name, text, seed, space=space, **options)
-        if found.applied:
-            old, new = (named_colours()[one].rgb for one in colour_edit(found))
+        result = perturbed(name, text, seed, space=space, **options)
+        if result.applied:
+            old, new = (named_colours()[colour].rgb for colour in colour_edit(result))
             assert colour_distance(old, new, space) >= COLOUR_THRESHOLDS[space]
 
 
@@ -177,9 +177,9 @@ def occurring(texts: Sequence[str]) -> set[str]:
 
 @given(seed=st.integers(0, 2**32), texts=st.lists(st.sampled_from(CAPTIONS), min_size=2, unique=True))
 def test_color_in_stays_within_the_captions(seed: int, texts: list[str]) -> None:
-    for found in all_perturbed("color_in", texts, seed):
-        if found.applied:
-            assert colour_edit(found)[1] in occurring(texts)
+    for result in all_perturbed("color_in", texts, seed):
+        if result.applied:
+            assert colour_edit(result)[1] in occurring(texts)
 
 
 @pytest.mark.parametrize("name", ["antonym", "antonym[any]", "color_all", "color_in", "size"])
@@ -204,7 +204,7 @@ def test_a_favourite_is_the_least_in_an_order_of_its_own() -> None:
     draws = Draws(3, "here", "caption")
     options = [f"option {number}" for number in range(30)]
     order = []
-    while rest := [one for one in options if one not in order]:
+    while rest := [option for option in options if option not in order]:
         order.append(draws.favourite(rest))
         assert draws.favourite(rest[::-1]) == order[-1]
     assert sorted(order) == sorted(options) != order
@@ -244,11 +244,11 @@ def test_offered_colours_read_as_captions() -> None:
 
 @given(seed=st.integers(0, 2**32), text=st.sampled_from(CAPTIONS))
 def test_sizes_cross_to_the_other_side(seed: int, text: str) -> None:
-    found = perturbed("size", text, seed)
-    if not found.applied:
+    result = perturbed("size", text, seed)
+    if not result.applied:
         return
     stems = {"bigger": "big", "larger": "large", "smaller": "small", "tinier": "tiny"}
-    old, new = (stems.get(word.lower(), word.lower()) for word in (found.edits[-1].before, found.edits[-1].after))
+    old, new = (stems.get(word.lower(), word.lower()) for word in (result.edits[-1].before, result.edits[-1].after))
     assert (old in LARGE and new in SMALL) or (old in SMALL and new in LARGE)
 
 
@@ -370,7 +370,7 @@ def test_any_antonym_is_one_of_wordnet_and_the_same_for_a_seed(seed: int, every:
         changed = perturbed("antonym[any]", text, seed, every=every)
         assert changed == perturbed("antonym[any]", text, seed, every=every)
         adjectives = [token for token in parsed(text).tokens if token.pos == "ADJ" and token.tag == "JJ"]
-        own = {
+        antonyms_of = {
             token.text.lower(): {word for _, word, _ in net.opposites(token.text.lower(), "a")} for token in adjectives
         }
         words = [edit for edit in changed.edits if edit.before.lower() not in ("a", "an")]
@@ -378,9 +378,9 @@ def test_any_antonym_is_one_of_wordnet_and_the_same_for_a_seed(seed: int, every:
         if not every:
             assert len(words) <= 1
         for edit in words:
-            if edit.before.lower() in own:
-                assert edit.after.lower() in own[edit.before.lower()]
-        if any(own.values()):
+            if edit.before.lower() in antonyms_of:
+                assert edit.after.lower() in antonyms_of[edit.before.lower()]
+        if any(antonyms_of.values()):
             assert changed.applied
 
 
@@ -389,11 +389,11 @@ def test_any_antonym_is_one_of_wordnet_and_the_same_for_a_seed(seed: int, every:
 
 @given(seed=st.integers(0, 2**32), name=st.sampled_from(["antonym", "antonym[any]", "color_all", "color_in", "size"]))
 def test_articles_fit_and_capitals_stay(seed: int, name: str) -> None:
-    for text, found in zip(CAPTIONS, all_perturbed(name, CAPTIONS, seed), strict=True):
-        words = found.text.split()
+    for text, perturbed in zip(CAPTIONS, all_perturbed(name, CAPTIONS, seed), strict=True):
+        words = perturbed.text.split()
         for article, word in pairwise(words):
             if article.lower() in ("a", "an"):
-                assert (article.lower() == "an") == takes_an(word), found.text
-        assert found.text[0].isupper() == text[0].isupper()
-        assert found.text[-1] == text[-1]
-        assert len(found.edits) <= 2
+                assert (article.lower() == "an") == takes_an(word), perturbed.text
+        assert perturbed.text[0].isupper() == text[0].isupper()
+        assert perturbed.text[-1] == text[-1]
+        assert len(perturbed.edits) <= 2

@@ -74,9 +74,9 @@ def test_words_between_adjective_and_noun_count() -> None:
 def wordnet_opposites(adjective: str) -> set[str]:
     """Every word that WordNet opposes to any sense of an adjective or of its base, or to the head of such a sense."""
     net = load_wordnet()
-    senses = {int(one) for one in net.synsets(adjective, "a")}
+    senses = {int(synset) for synset in net.synsets(adjective, "a")}
     heads = {int(head) for sense in senses if net.part(sense) == "s" for head in net.similar_to(sense)}
-    opposed = {int(one) for sense in senses | heads for one in net.antonym_synsets(sense)}
+    opposed = {int(synset) for sense in senses | heads for synset in net.antonym_synsets(sense)}
     return {lemma for synset in opposed for lemma in net.lemmas(synset)}
 
 

@@ -53,8 +53,8 @@ def within_trigrams(words: list[str]) -> set[tuple[str, ...]]:
     for first in range(0, len(words), 3):
         three = words[first : first + 3]
         choices.append(all_words(three) or {tuple(three)})
-    found = {tuple(word for part in parts for word in part) for parts in product(*choices)}
-    return found - {tuple(words)}
+    orders_within = {tuple(word for part in parts for word in part) for parts in product(*choices)}
+    return orders_within - {tuple(words)}
 
 
 def trigrams(words: list[str]) -> set[tuple[str, ...]]:
@@ -83,16 +83,16 @@ SHORT = [
 def test_every_other_order_comes_up_and_no_more(name: str, text: str) -> None:
     expected = {" ".join(words) for words in ORACLES[name](text.split())}
     draws = 40 * len(expected) + 20
-    found = Counter(shuffled(name, Caption(text), seed) for seed in range(draws))
-    assert set(found) == (expected or {None})
+    counts = Counter(shuffled(name, Caption(text), seed) for seed in range(draws))
+    assert set(counts) == (expected or {None})
 
 
 @pytest.mark.parametrize("text", ["a b c", "a dog and a"])
 def test_orders_are_equally_likely(text: str) -> None:
     expected = ORACLES["shuffle_all_words"](text.split())
-    found = Counter(shuffled("shuffle_all_words", Caption(text), seed) for seed in range(200 * len(expected)))
-    assert len(found) == len(expected)
-    assert all(140 < count < 260 for count in found.values())
+    counts = Counter(shuffled("shuffle_all_words", Caption(text), seed) for seed in range(200 * len(expected)))
+    assert len(counts) == len(expected)
+    assert all(140 < count < 260 for count in counts.values())
 
 
 TAGS = st.sampled_from(["NN", "NNS", "NNP", "JJ", "JJR", "DT", "VBZ", "IN"])
@@ -103,28 +103,31 @@ PAIRS = st.lists(st.tuples(WORDS, TAGS), max_size=7)
 @given(PAIRS, st.integers(0, 50))
 def test_nouns_stay_among_nouns_and_adjectives_among_adjectives(pairs: list[tuple[str, str]], seed: int) -> None:
     words, tags = [word for word, _ in pairs], [tag for _, tag in pairs]
-    found = shuffled("shuffle_nouns_and_adj", tagged(words, tags), seed)
+    shuffled_text = shuffled("shuffle_nouns_and_adj", tagged(words, tags), seed)
     kinds = [tag[:2] if tag[:2] in ("NN", "JJ") else "" for tag in tags]
     before = [word.casefold() for word in words]
     movable = False
-    after = before if found is None else folded(found)
+    after = before if shuffled_text is None else folded(shuffled_text)
     for kind in ("NN", "JJ"):
-        old, new = ([word for word, one in zip(side, kinds, strict=True) if one == kind] for side in (before, after))
+        old, new = (
+            [word for word, kind_of_word in zip(side, kinds, strict=True) if kind_of_word == kind]
+            for side in (before, after)
+        )
         assert sorted(old) == sorted(new)
         assert (old != new) == (len(set(old)) > 1)
         movable = movable or len(set(old)) > 1
     assert [word for word, kind in zip(after, kinds, strict=True) if not kind] == [
         word for word, kind in zip(before, kinds, strict=True) if not kind
     ]
-    assert (found is not None) == movable
+    assert (shuffled_text is not None) == movable
 
 
 @given(PAIRS, st.integers(0, 50))
 def test_all_but_nouns_and_adjectives(pairs: list[tuple[str, str]], seed: int) -> None:
     words, tags = [word for word, _ in pairs], [tag for _, tag in pairs]
-    found = shuffled("shuffle_allbut_nouns_and_adj", tagged(words, tags), seed)
+    shuffled_text = shuffled("shuffle_allbut_nouns_and_adj", tagged(words, tags), seed)
     before = [word.casefold() for word in words]
-    after = before if found is None else folded(found)
+    after = before if shuffled_text is None else folded(shuffled_text)
     fixed = [tag[:2] in ("NN", "JJ") for tag in tags]
     assert all(old == new for old, new, stays in zip(before, after, fixed, strict=True) if stays)
     assert sorted(before) == sorted(after)
@@ -147,11 +150,11 @@ def test_every_order_of_nouns_and_adjectives_comes_up() -> None:
 @pytest.mark.parametrize("name", UNTAGGED)
 @given(text=st.text(max_size=40), seed=st.integers(0, 20))
 def test_words_are_kept_and_everything_between_them(name: str, text: str, seed: int) -> None:
-    found = shuffled(name, Caption(text), seed)
-    if found is not None:
-        assert sorted(folded(found)) == sorted(folded(text))
-        assert folded(found) != folded(text)
-        assert between(found) == between(text)
+    shuffled_text = shuffled(name, Caption(text), seed)
+    if shuffled_text is not None:
+        assert sorted(folded(shuffled_text)) == sorted(folded(text))
+        assert folded(shuffled_text) != folded(text)
+        assert between(shuffled_text) == between(text)
 
 
 def between(text: str) -> list[str]:
@@ -167,7 +170,7 @@ def between(text: str) -> list[str]:
 
 
 def orders(name: str, text: str) -> set[str]:
-    return {found for seed in range(400) if (found := shuffled(name, Caption(text), seed)) is not None}
+    return {order for seed in range(400) if (order := shuffled(name, Caption(text), seed)) is not None}
 
 
 def test_the_capital_stays_at_the_start() -> None:
@@ -207,8 +210,8 @@ def test_a_tagged_name_keeps_its_capital() -> None:
 
 def test_letters_without_the_other_case_stay() -> None:
     for text in ("The ıx", "Die ßx", "Le ŉx", "İx da"):
-        for found in orders("shuffle_all_words", text):
-            assert sorted(folded(found)) == sorted(folded(text))
+        for order in orders("shuffle_all_words", text):
+            assert sorted(folded(order)) == sorted(folded(text))
 
 
 # What the parser cuts and a reader does not
@@ -229,14 +232,14 @@ def test_words_of_several_tokens_are_what_their_head_is() -> None:
 @needs_the_small_pipeline
 def test_pronouns_that_are_tagged_as_nouns_stay() -> None:
     texts = ["Nobody has an umbrella.", "Someone left a bag on the bench."]
-    for found in cl.perturb("shuffle_nouns_and_adj", texts) + cl.perturb("shuffle_allbut_nouns_and_adj", texts):
-        assert found.text.split()[0] == found.original.split()[0]
+    for result in cl.perturb("shuffle_nouns_and_adj", texts) + cl.perturb("shuffle_allbut_nouns_and_adj", texts):
+        assert result.text.split()[0] == result.original.split()[0]
 
 
 @needs_the_small_pipeline
 def test_on_real_tags() -> None:
-    (found,) = cl.perturb("shuffle_nouns_and_adj", ["A red ball lies beside a small dog."])
-    assert found.text == "A small dog lies beside a red ball."
+    (result,) = cl.perturb("shuffle_nouns_and_adj", ["A red ball lies beside a small dog."])
+    assert result.text == "A small dog lies beside a red ball."
 
 
 @given(st.lists(st.integers(0, 12), min_size=0, max_size=10), st.text(alphabet="ab -'.", max_size=12))

@@ -34,7 +34,7 @@ from tests.tables import each_row
 PARTS = ("n", "a")
 
 
-def one(name: str, text: str, seed: int = 0, **options: object) -> Perturbed:
+def perturbed(name: str, text: str, seed: int = 0, **options: object) -> Perturbed:
     return cl.perturb(name, [text], seed=seed, **options)[0]
 
 
@@ -45,13 +45,13 @@ def parsed(text: str) -> Caption:
 
 def outcomes(name: str, text: str, seeds: int = 60, **options: object) -> set[str]:
     """Everything that comes out under many seeds; the caption itself where the perturbation cannot apply."""
-    caption, found = parsed(text), set()
+    caption, texts = parsed(text), set()
     for seed in range(seeds):
         try:
-            found.add(apply_edits(text, PERTURBATIONS[name].value(caption, Draws(seed, name, text), **options)))
+            texts.add(apply_edits(text, PERTURBATIONS[name].value(caption, Draws(seed, name, text), **options)))
         except CannotApply:
-            found.add(text)
-    return found
+            texts.add(text)
+    return texts
 
 
 # Which synonyms
@@ -105,13 +105,13 @@ def test_synonyms_share_a_synset_and_are_others() -> None:
             continue
         for lemma in words.lemmas(synset):
             word = lemma.replace("_", " ").lower()
-            for other in (*sensible_synonyms(word, part), *rarest_synonyms(word, part)):
-                shared = set(words.synsets(word, part).tolist()) & set(words.synsets(other, part).tolist())
-                assert shared, (word, other)
-                assert other.lower() != word
-                assert "_" not in other
-                assert other not in NEVER[part]
-            assert all(is_everyday(other, part) for other in sensible_synonyms(word, part))
+            for synonym in (*sensible_synonyms(word, part), *rarest_synonyms(word, part)):
+                shared = set(words.synsets(word, part).tolist()) & set(words.synsets(synonym, part).tolist())
+                assert shared, (word, synonym)
+                assert synonym.lower() != word
+                assert "_" not in synonym
+                assert synonym not in NEVER[part]
+            assert all(is_everyday(synonym, part) for synonym in sensible_synonyms(word, part))
 
 
 def test_the_tables_name_what_wordnet_has() -> None:
@@ -154,15 +154,16 @@ def test_number_capitals_and_articles_are_kept() -> None:
 def test_names_and_complements_stay() -> None:
     for text in ("John walks past Big Ben.", "A bowl full of rice next to a pan"):
         for name in ("synonym_noun", "synonym_adj"):
-            assert one(name, text).text == text
+            assert perturbed(name, text).text == text
 
 
 @needs_a_pipeline
 def test_k_words_at_most() -> None:
     text = "A child and a kid sit on a couch near a building"
-    counts = [len(one("synonym_noun", text, k=k).edits) for k in (1, 2, 3, 4, 9)]
+    counts = [len(perturbed("synonym_noun", text, k=k).edits) for k in (1, 2, 3, 4, 9)]
     words = [
-        sum(edit.before not in ("a", "A", "an") for edit in one("synonym_noun", text, k=k).edits) for k in (1, 2, 9)
+        sum(edit.before not in ("a", "A", "an") for edit in perturbed("synonym_noun", text, k=k).edits)
+        for k in (1, 2, 9)
     ]
     assert words == [1, 2, 4]
     assert counts == sorted(counts)
@@ -172,7 +173,7 @@ def test_k_words_at_most() -> None:
 @pytest.mark.parametrize("k", [0, -1, 1.5, "two"])
 def test_k_must_be_a_count(k: object) -> None:
     with pytest.raises(UsageError, match="number of words"):
-        one("synonym_noun", "a child", k=k)
+        perturbed("synonym_noun", "a child", k=k)
 
 
 @needs_a_pipeline
@@ -186,11 +187,11 @@ def test_the_looser_choice_of_the_paper() -> None:
 
 @needs_a_pipeline
 def test_reasons() -> None:
-    assert one("synonym_noun", "hello there").reason == "no noun"
-    assert one("synonym_noun", "a cat").reason == "no noun with a synonym"
-    assert one("synonym_adj", "a cat").reason == "no adjective"
-    assert one("verb_antonym", "a cat").reason == "no verb"
-    assert one("number_change", "happily").reason == "no common noun"
+    assert perturbed("synonym_noun", "hello there").reason == "no noun"
+    assert perturbed("synonym_noun", "a cat").reason == "no noun with a synonym"
+    assert perturbed("synonym_adj", "a cat").reason == "no adjective"
+    assert perturbed("verb_antonym", "a cat").reason == "no verb"
+    assert perturbed("number_change", "happily").reason == "no common noun"
 
 
 # Opposites
@@ -234,9 +235,9 @@ def test_verbs_and_their_opposites(text: str, expected: set[str]) -> None:
 @needs_the_small_pipeline
 def test_rare_words_keep_grammar_and_sense() -> None:
     """*a nutrient*, not *nutrient*; a fire-eater is no firefighter to anybody; *merchandise* is not counted."""
-    assert not any("nutrient" in one for one in outcomes("rare_synonym", "a plate of food"))
-    assert not any("eater" in one for one in outcomes("rare_synonym", "The firefighters rest."))
-    assert not any("merchandise" in one for one in outcomes("rare_synonym", "A man shows a product."))
+    assert not any("nutrient" in text for text in outcomes("rare_synonym", "a plate of food"))
+    assert not any("eater" in text for text in outcomes("rare_synonym", "The firefighters rest."))
+    assert not any("merchandise" in text for text in outcomes("rare_synonym", "A man shows a product."))
 
 
 # One and many
@@ -282,9 +283,9 @@ def test_number_changes_with_all_that_agrees(text: str, expected: set[str]) -> N
 @needs_the_small_pipeline
 def test_what_the_parser_tears_apart_or_glues_together_stays() -> None:
     ovens = outcomes("number_change", "a kitchen with a small refrigerator and a microwave oven")
-    assert not any("microwaves" in one for one in ovens)
+    assert not any("microwaves" in text for text in ovens)
     tents = outcomes("number_change", "A man standing under a blue tent preparing food.")
-    assert not any("under blue tent " in one for one in tents)
+    assert not any("under blue tent " in text for text in tents)
 
 
 # What holds whatever the parser says
@@ -356,10 +357,10 @@ def test_on_real_captions_the_new_words_are_of_the_same_kind(shared_data: Path) 
     lines = (shared_data / "flickr8k" / "Flickr8k.token.txt").read_text(encoding="utf-8").splitlines()
     texts = [line.split("\t")[1] for line in random.Random(0).sample(lines, 400)]
     for name, pos in (("synonym_noun", {"NOUN", "PROPN"}), ("synonym_adj", {"ADJ"})):
-        done = [found for found in cl.perturb(name, texts) if found.applied]
+        done = [result for result in cl.perturb(name, texts) if result.applied]
         assert len(done) > 60
         right = 0
-        for found, parse in zip(done, parse_texts([found.text for found in done]), strict=True):
-            last = next(edit for edit in found.edits if edit.before.lower() not in ("a", "an")).after.split()[-1]
+        for result, parse in zip(done, parse_texts([result.text for result in done]), strict=True):
+            last = next(edit for edit in result.edits if edit.before.lower() not in ("a", "an")).after.split()[-1]
             right += any(word == last and kind in pos for word, kind in zip(parse.words, parse.pos, strict=True))
         assert right / len(done) > 0.85

@@ -31,7 +31,7 @@ TEXTS = st.one_of(
 )
 
 
-def one(name: str, text: str, seed: int = 0, **options: int) -> Perturbed:
+def perturbed(name: str, text: str, seed: int = 0, **options: int) -> Perturbed:
     return cl.perturb(name, [text], seed=seed, **options)[0]
 
 
@@ -52,14 +52,14 @@ def test_neighbours_are_mutual() -> None:
     assert len(KEY_NEIGHBOURS) == 26
     for key, near in KEY_NEIGHBOURS.items():
         assert key not in near
-        assert all(key in KEY_NEIGHBOURS[other] for other in near)
+        assert all(key in KEY_NEIGHBOURS[neighbour] for neighbour in near)
 
 
 # Everything that may happen to a short caption, written down the slow way
 
 
 def words_with_places(text: str) -> list[tuple[int, str]]:
-    return [(found.start(), found.group()) for found in re.finditer(r"[A-Za-z0-9](?:\S*[A-Za-z0-9])?", text)]
+    return [(word.start(), word.group()) for word in re.finditer(r"[A-Za-z0-9](?:\S*[A-Za-z0-9])?", text)]
 
 
 def swaps(text: str) -> set[str]:
@@ -73,7 +73,7 @@ def swaps(text: str) -> set[str]:
 
 
 def losses(text: str) -> set[str]:
-    found = set()
+    texts = set()
     for start, word in words_with_places(text):
         letters = [at for at, letter in enumerate(word) if letter.isalpha()]
         if len(letters) < 2:
@@ -81,21 +81,21 @@ def losses(text: str) -> set[str]:
         for at in letters:
             if at == 0 and word[0].isupper() and word != word.upper():
                 continue  # the capital stays
-            found.add(text[: start + at] + text[start + at + 1 :])
-    return found
+            texts.add(text[: start + at] + text[start + at + 1 :])
+    return texts
 
 
 def additions(text: str, letters: dict[str, str] = KEY_NEIGHBOURS) -> set[str]:
-    found = set()
+    texts = set()
     for start, word in words_with_places(text):
         loud = len(word) > 1 and word == word.upper() and word != word.lower()
         for at, letter in enumerate(word):
             for near in letters.get(letter.lower(), ""):
                 new = near.upper() if loud else near
-                found.add(text[: start + at + 1] + new + text[start + at + 1 :])
+                texts.add(text[: start + at + 1] + new + text[start + at + 1 :])
                 if at or loud or letter.islower():
-                    found.add(text[: start + at] + new + text[start + at :])
-    return found
+                    texts.add(text[: start + at] + new + text[start + at :])
+    return texts
 
 
 def misses(text: str) -> set[str]:
@@ -126,9 +126,9 @@ def test_every_allowed_slip_happens_and_no_other(name: str, text: str) -> None:
 @given(text=st.text(alphabet="abZY '-.3\n", max_size=20), seed=st.integers(0, 99))
 def test_longer_captions_too(name: str, text: str, seed: int) -> None:
     allowed = ORACLES[name](text)
-    found = one(name, text, seed)
-    assert found.applied == bool(allowed)
-    assert found.text in (allowed or {text})
+    result = perturbed(name, text, seed)
+    assert result.applied == bool(allowed)
+    assert result.text in (allowed or {text})
 
 
 # Properties of any text
@@ -136,21 +136,21 @@ def test_longer_captions_too(name: str, text: str, seed: int) -> None:
 
 @given(TEXTS, st.integers(0, 99))
 def test_swap_is_one_swap_of_two_different_letters(text: str, seed: int) -> None:
-    found = one("char_swap", text, seed)
-    if found.applied:
-        (edit,) = found.edits
+    result = perturbed("char_swap", text, seed)
+    if result.applied:
+        (edit,) = result.edits
         assert edit.end - edit.start == 2
         assert edit.after == edit.before[::-1]
         assert edit.before.isalpha()
         assert edit.before[0].lower() != edit.before[1].lower()
-        assert sorted(found.text) == sorted(text)
+        assert sorted(result.text) == sorted(text)
 
 
 @given(TEXTS, st.integers(0, 99))
 def test_a_missing_letter_is_one_letter_less(text: str, seed: int) -> None:
-    found = one("missing_char", text, seed)
-    if found.applied:
-        (edit,) = found.edits
+    result = perturbed("missing_char", text, seed)
+    if result.applied:
+        (edit,) = result.edits
         assert edit.before.isalpha()
         assert len(edit.before) == 1
         assert edit.after == ""
@@ -158,9 +158,9 @@ def test_a_missing_letter_is_one_letter_less(text: str, seed: int) -> None:
 
 @given(TEXTS, st.integers(0, 99))
 def test_an_extra_letter_is_a_neighbour_of_a_letter_beside_it(text: str, seed: int) -> None:
-    found = one("extra_char", text, seed)
-    if found.applied:
-        (edit,) = found.edits
+    result = perturbed("extra_char", text, seed)
+    if result.applied:
+        (edit,) = result.edits
         assert edit.before == ""
         around = (text[max(edit.start - 1, 0) : edit.start + 1]).lower()
         assert any(edit.after.lower() in KEY_NEIGHBOURS.get(letter, "") for letter in around)
@@ -178,8 +178,8 @@ def test_an_extra_letter_may_be_any_and_stand_beside_any(text: str) -> None:
 
 @given(text=TEXTS, seed=st.integers(0, 2**40))
 def test_any_extra_letter_is_exactly_one_letter_more(text: str, seed: int) -> None:
-    changed = one("extra_char[any]", text, seed)
-    assert changed == one("extra_char[any]", text, seed), "same seed, same answer"
+    changed = perturbed("extra_char[any]", text, seed)
+    assert changed == perturbed("extra_char[any]", text, seed), "same seed, same answer"
     assert changed.applied == any(letter in ascii_letters for letter in unmarked(text))
     if changed.applied:
         (edit,) = changed.edits
@@ -195,16 +195,16 @@ def unmarked(text: str) -> str:
 
 
 def test_any_extra_letter_is_drawn_from_the_whole_alphabet_alike() -> None:
-    drawn = Counter(one("extra_char[any]", "a dog", seed).edits[0].after for seed in range(2600))
+    drawn = Counter(perturbed("extra_char[any]", "a dog", seed).edits[0].after for seed in range(2600))
     assert set(drawn) == set(ascii_lowercase)
     assert max(drawn.values()) < 150, "100 of each are expected, with a deviation of 10"
 
 
 @given(TEXTS, st.integers(0, 99))
 def test_a_nearby_letter_keeps_its_case(text: str, seed: int) -> None:
-    found = one("nearby_char", text, seed)
-    if found.applied:
-        (edit,) = found.edits
+    result = perturbed("nearby_char", text, seed)
+    if result.applied:
+        (edit,) = result.edits
         assert edit.after.lower() in KEY_NEIGHBOURS[edit.before.lower()]
         assert edit.after.isupper() == edit.before.isupper()
 
@@ -217,22 +217,22 @@ def test_marks_stay_with_their_letters(name: str, text: str, seed: int) -> None:
             value[at - 1 : at + 1] for at in range(1, len(value)) if unicodedata.category(value[at]).startswith("M")
         )
 
-    assert marked(one(name, text, seed).text) == marked(text)
+    assert marked(perturbed(name, text, seed).text) == marked(text)
 
 
 def test_several_words() -> None:
     text = "a dog runs over the green grass"
     for name in ORACLES:
-        found = one(name, text, k=3)
-        assert len(found.edits) == 3
-        before, after = text.split(), found.text.split()
+        result = perturbed(name, text, k=3)
+        assert len(result.edits) == 3
+        before, after = text.split(), result.text.split()
         assert sum(old != new for old, new in zip(before, after, strict=True)) == 3
-    assert len(one("char_swap", "a dog", k=9).edits) == 1
+    assert len(perturbed("char_swap", "a dog", k=9).edits) == 1
     with pytest.raises(UsageError, match="k = 0"):
-        one("char_swap", text, k=0)
+        perturbed("char_swap", text, k=0)
 
 
 def test_words_are_drawn_before_places() -> None:
     """A long word is hit no more often than a short one."""
-    hits = sum(one("missing_char", "it extraordinarily", seed).edits[0].start < 3 for seed in range(600))
+    hits = sum(perturbed("missing_char", "it extraordinarily", seed).edits[0].start < 3 for seed in range(600))
     assert 240 < hits < 360

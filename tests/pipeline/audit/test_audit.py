@@ -140,12 +140,12 @@ def test_each_stage_says_in_one_line_why_it_cannot_run(files: Path) -> None:
     ],
 )
 def test_needs_of_a_dataset(files: Path, stage: str, dataset: dict[str, Any], inputs: str, reason: str) -> None:
-    made = Dataset.of(dataset)
-    made.save(files / "own")
+    saved_dataset = Dataset.of(dataset)
+    saved_dataset.save(files / "own")
     random = np.random.default_rng(0)
-    np.save("i.npy", random.standard_normal((len(made.image_ids), 4)))
-    np.save("c.npy", random.standard_normal((len(made.caption_ids), 4)))
-    np.save("s.npy", random.standard_normal((len(made.image_ids), len(made.caption_ids))))
+    np.save("i.npy", random.standard_normal((len(saved_dataset.image_ids), 4)))
+    np.save("c.npy", random.standard_normal((len(saved_dataset.caption_ids), 4)))
+    np.save("s.npy", random.standard_normal((len(saved_dataset.image_ids), len(saved_dataset.caption_ids))))
     given = InputOptions(scores="s.npy") if inputs == "scores" else InputOptions("i.npy", "c.npy")
     audit = run_audit(AuditRequest((DatasetSource("own"),), inputs=given), "out", AuditOptions(only=(stage,)))
     assert [entry.reason.split(": ")[1] for entry in audit.skipped] == [reason]
@@ -252,8 +252,8 @@ def test_corrected_data_take_over_a_folder_without_a_finished_stage(files: Path)
     assert Path("out/header.json").exists(), "the failed audit leaves its header"
     Path("out/mine.txt").write_text("a person's")
     np.save("images.npy", right)
-    other = AuditOptions(only=("soundness",), resamples=60)
-    audit = run_audit(request(name="corrected"), "out", other)
+    changed_options = AuditOptions(only=("soundness",), resamples=60)
+    audit = run_audit(request(name="corrected"), "out", changed_options)
     assert {result.stage for result in audit.results} == {"evaluate", "soundness"}
     assert set(load_audit("out").runs) == {"corrected"}
     assert Path("out/mine.txt").exists()

@@ -27,33 +27,35 @@ def model(seed: int = 0, images: int = 150, spread: float = 0.8) -> Subject:
 def test_a_worse_model_is_named(strength: float) -> None:
     subject = model()
     planted = plant_worse_model(subject, strength, np.random.default_rng(1))
-    (seen,) = compare_with_planted(subject, planted.subject).findings()
-    assert seen.kind == "better"
-    assert seen.p is not None
-    assert seen.p < 0.01
-    assert (seen.words["best"], seen.words["second"]) == ("as given", "planted")
-    assert seen.effect.low is not None
-    assert seen.effect.high is not None
-    assert seen.effect.low <= strength <= seen.effect.high
-    assert {entry["query"] for entry in seen.evidence} <= planted.ids
+    (observation,) = compare_with_planted(subject, planted.subject).findings()
+    assert observation.kind == "better"
+    assert observation.p is not None
+    assert observation.p < 0.01
+    assert (observation.words["best"], observation.words["second"]) == ("as given", "planted")
+    assert observation.effect.low is not None
+    assert observation.effect.high is not None
+    assert observation.effect.low <= strength <= observation.effect.high
+    assert {entry["query"] for entry in observation.evidence} <= planted.ids
 
 
 def test_the_same_lists_are_equal() -> None:
     subject = model()
     planted = plant_equal_model(subject, 1.0, np.random.default_rng(1))
-    (seen,) = compare_with_planted(subject, planted.subject).findings()
-    assert (seen.kind, seen.bounded) == ("no-difference", True)
-    assert seen.words["why"] == "they give the same lists"
+    (observation,) = compare_with_planted(subject, planted.subject).findings()
+    assert (observation.kind, observation.bounded) == ("no-difference", True)
+    assert observation.words["why"] == "they give the same lists"
 
 
 def test_equally_good_models_are_not_ordered() -> None:
     """Two models with independent errors: at most one audit in twenty says that one is better."""
-    said = 0
+    false_claims = 0
     for seed in range(20):
         result = compare_models({name: run_of(model(2 * seed + n, 60), name) for n, name in enumerate("ab")})
-        said += sum(seen.p is not None and seen.p < 0.05 for seen in result.findings())
-        assert not any(seen.bounded for seen in result.findings()), "too few images to say that there is no difference"
-    assert said <= 3
+        false_claims += sum(observation.p is not None and observation.p < 0.05 for observation in result.findings())
+        assert not any(observation.bounded for observation in result.findings()), (
+            "too few images to say that there is no difference"
+        )
+    assert false_claims <= 3
 
 
 def test_of_several_models_the_best_and_the_next_best() -> None:
@@ -74,12 +76,12 @@ def test_no_difference_needs_a_narrow_interval_and_no_significance() -> None:
     subject = model(images=600, spread=0.3)
     hits = np.flatnonzero(subject.caption_hits == 1)
     few = plant_worse_model(subject, 2 / len(hits), np.random.default_rng(0)).subject
-    (seen,) = compare_with_planted(subject, few).findings()
-    assert seen.kind == "no-difference"
-    assert "points [" in seen.words["why"]
+    (observation,) = compare_with_planted(subject, few).findings()
+    assert observation.kind == "no-difference"
+    assert "points [" in observation.words["why"]
     planted = plant_worse_model(subject, 0.015, np.random.default_rng(0)).subject
-    (seen,) = compare_with_planted(subject, planted).findings()
-    assert seen.kind == "better", "a small difference that is certain is a difference"
+    (observation,) = compare_with_planted(subject, planted).findings()
+    assert observation.kind == "better", "a small difference that is certain is a difference"
 
 
 def test_one_run_or_none_says_nothing() -> None:

@@ -40,7 +40,7 @@ def observation(kind: str = "weak", **more: Any) -> Observation:
     return Observation(**{"kind": kind, "words": {"what": "words"}, "effect": effect, "weight": 0.1, **more})
 
 
-def said(*observations: Observation | Observed, precisions: Any = PRECISIONS) -> list[str]:
+def kinds_concluded(*observations: Observation | Observed, precisions: Any = PRECISIONS) -> list[str]:
     observed = [
         entry if isinstance(entry, Observed) else Observed(entry, "made-up", "a", "d") for entry in observations
     ]
@@ -49,8 +49,10 @@ def said(*observations: Observation | Observed, precisions: Any = PRECISIONS) ->
 
 def test_p_values_are_corrected_over_all_that_was_looked_at() -> None:
     lucky = observation(p=0.02)
-    assert said(lucky) == ["weak"]
-    assert said(lucky, *(observation("slow", p=0.5) for _ in range(20))) == [], "1 of 21 tests is expected by chance"
+    assert kinds_concluded(lucky) == ["weak"]
+    assert kinds_concluded(lucky, *(observation("slow", p=0.5) for _ in range(20))) == [], (
+        "1 of 21 tests is expected by chance"
+    )
     (finding,) = conclude([Observed(lucky), Observed(observation("slow", p=0.9))], PRECISIONS)
     assert finding.p == pytest.approx(0.04)
 
@@ -66,17 +68,17 @@ def test_a_list_cites_the_precision_of_its_own_similarity() -> None:
 def test_what_was_counted_makes_no_test_more_certain() -> None:
     lucky, others = observation(p=0.02), [observation("slow", p=0.9) for _ in range(3)]
     counted = [observation("blank", p=0.0, subject=str(number)) for number in range(5)]
-    assert said(lucky, *others) == []
-    assert said(lucky, *others, *counted) == ["blank"] * 5
+    assert kinds_concluded(lucky, *others) == []
+    assert kinds_concluded(lucky, *others, *counted) == ["blank"] * 5
 
 
 def test_what_was_not_seen_is_not_said() -> None:
-    assert said(observation()) == []
-    assert said(observation(p=0.2), observation("slow", bounded=False)) == []
+    assert kinds_concluded(observation()) == []
+    assert kinds_concluded(observation(p=0.2), observation("slow", bounded=False)) == []
 
 
 @pytest.mark.parametrize(
-    ("seen", "p", "precision", "expected"),
+    ("fields", "p", "precision", "expected"),
     [
         ({"p": 0.001}, 0.001, SURE, "settled"),
         ({"p": 0.02}, 0.02, SURE, "likely"),
@@ -91,14 +93,14 @@ def test_what_was_not_seen_is_not_said() -> None:
         ({"bounded": False}, None, SURE, None),
     ],
 )
-def test_certainty(seen: dict[str, Any], p: float | None, precision: Precision | None, expected: str | None) -> None:
-    assert certainty_of(observation(**seen), p, precision) == expected
+def test_certainty(fields: dict[str, Any], p: float | None, precision: Precision | None, expected: str | None) -> None:
+    assert certainty_of(observation(**fields), p, precision) == expected
 
 
 def test_what_accuses_labels_takes_more() -> None:
-    seen = observation("accusing", p=0.001)
-    assert certainty_of(seen, 0.001, Precision(0.89, 200, "")) == "open"
-    assert certainty_of(seen, 0.001, Precision(0.9, 200, "")) == "likely"
+    accusing = observation("accusing", p=0.001)
+    assert certainty_of(accusing, 0.001, Precision(0.89, 200, "")) == "open"
+    assert certainty_of(accusing, 0.001, Precision(0.9, 200, "")) == "likely"
 
 
 def test_the_worst_of_many_takes_more() -> None:
@@ -111,20 +113,22 @@ def test_the_worst_of_many_takes_more() -> None:
 def test_what_accounts_for_more_is_said_first_and_open_ones_last() -> None:
     small, large = observation(p=0.0, weight=0.05), observation("slow", p=0.0, weight=0.4)
     listed = observation("list", worth_a_look=True, weight=0.9)
-    assert said(listed, small, large) == ["slow", "weak", "list"]
+    assert kinds_concluded(listed, small, large) == ["slow", "weak", "list"]
 
 
 def test_five_sentences_say_five_things() -> None:
     groups = [observation(p=0.0, weight=0.3, subject=str(number)) for number in range(6)]
-    assert said(*groups, observation("slow", p=0.0, weight=0.1))[:2] == ["weak", "slow"]
+    assert kinds_concluded(*groups, observation("slow", p=0.0, weight=0.1))[:2] == ["weak", "slow"]
 
 
 def test_unsound_input_is_said_first_and_silences_what_depends_on_it() -> None:
     weak, slow = observation(p=0.0, weight=0.5), observation("slow", p=0.0, weight=0.4)
     blank = observation("blank", p=0.0, weight=0.05)
-    assert said(weak, slow, blank) == ["blank", "weak"]
-    assert said(weak, slow, observation("shifted", p=0.0, weight=0.3)) == ["shifted"]
-    assert said(blank, observation("shifted", p=0.0, weight=0.02))[0] == "shifted", "what silences the model first"
+    assert kinds_concluded(weak, slow, blank) == ["blank", "weak"]
+    assert kinds_concluded(weak, slow, observation("shifted", p=0.0, weight=0.3)) == ["shifted"]
+    assert kinds_concluded(blank, observation("shifted", p=0.0, weight=0.02))[0] == "shifted", (
+        "what silences the model first"
+    )
 
 
 def test_unsound_ids_silence_only_what_consists_of_them() -> None:
@@ -132,23 +136,27 @@ def test_unsound_ids_silence_only_what_consists_of_them() -> None:
         return observation(kind, p=0.0, evidence=[{"query": query} for query in queries], **more)
 
     foreign = of("foreign", "a", "b", "c")
-    assert said(of("weak", "a", "b", "x"), foreign) == ["foreign"], "two of three are explained"
-    assert said(of("weak", "a", "x", "y"), of("slow", "a"), foreign) == ["foreign", "weak", "slow"]
-    assert said(of("weak"), foreign) == ["foreign", "weak"]
-    assert said(of("weak", "a"), of("foreign", "a", weight=0.001)) == ["foreign", "weak"], "a trifle"
+    assert kinds_concluded(of("weak", "a", "b", "x"), foreign) == ["foreign"], "two of three are explained"
+    assert kinds_concluded(of("weak", "a", "x", "y"), of("slow", "a"), foreign) == ["foreign", "weak", "slow"]
+    assert kinds_concluded(of("weak"), foreign) == ["foreign", "weak"]
+    assert kinds_concluded(of("weak", "a"), of("foreign", "a", weight=0.001)) == ["foreign", "weak"], "a trifle"
 
 
 def test_a_trifle_or_a_doubt_silences_nothing() -> None:
     slow = observation("slow", p=0.0)
-    assert said(slow, observation("blank", p=0.0, weight=0.001)) == ["blank", "slow"], "first, as it is settled"
-    assert set(said(slow, observation("shifted", p=0.03, weight=0.3))) == {"shifted", "slow"}, "likely, not settled"
+    assert kinds_concluded(slow, observation("blank", p=0.0, weight=0.001)) == ["blank", "slow"], (
+        "first, as it is settled"
+    )
+    assert set(kinds_concluded(slow, observation("shifted", p=0.03, weight=0.3))) == {"shifted", "slow"}, (
+        "likely, not settled"
+    )
 
 
 def test_an_unsound_run_silences_neither_another_run_nor_the_dataset() -> None:
     shifted = Observed(observation("shifted", p=0.0, weight=0.3), "made-up", "a", "d")
     other_run = Observed(observation(p=0.0), "made-up", "b", "d")
     dataset = Observed(observation("slow", p=0.0), "made-up", "", "d")
-    assert set(said(shifted, other_run, dataset)) == {"shifted", "weak", "slow"}
+    assert set(kinds_concluded(shifted, other_run, dataset)) == {"shifted", "weak", "slow"}
 
 
 def test_the_same_of_one_model_on_several_datasets_is_said_once() -> None:
@@ -169,14 +177,14 @@ def test_the_same_of_one_model_on_several_datasets_is_said_once() -> None:
 
 def test_stored_observations_say_the_same() -> None:
     figure = Figure(0.125, 0.06, 0.2, scale=100, digits=1)
-    seen = observation(words={"what": figure})
-    assert seen.text == "weak: 12.5 [6.0, 20.0]."
-    assert Observation(**{**json_form(vars(seen)), "effect": seen.effect}).text == seen.text
+    with_figure = observation(words={"what": figure})
+    assert with_figure.text == "weak: 12.5 [6.0, 20.0]."
+    assert Observation(**{**json_form(vars(with_figure)), "effect": with_figure.effect}).text == with_figure.text
 
 
 def test_findings_are_stored_by_contract() -> None:
-    seen = observation(p=0.001, evidence=({"query": "q"}, {"items": ["a", "b"]}))
-    (finding,) = conclude([Observed(seen, "made-up", "a", "d")], PRECISIONS)
+    weak = observation(p=0.001, evidence=({"query": "q"}, {"items": ["a", "b"]}))
+    (finding,) = conclude([Observed(weak, "made-up", "a", "d")], PRECISIONS)
     assert finding.reason == (
         "p = 0.0010 after correction over everything that was looked at; 98 % of 200 such statements were true, "
         "measured in drawn scenes."

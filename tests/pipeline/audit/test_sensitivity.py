@@ -72,12 +72,12 @@ class Looks:
     def look(self, subject: Subject) -> Soundness:
         """Strong defects are seen always, weak ones in the first of two repeats."""
         kind, strength = self.planted[-1]
-        seen = strength > 0.05 or subject.seed == 0
+        detected = strength > 0.05 or subject.seed == 0
         words = {"share": "5 %", "side": "images", "what": "zeros", "best": "a", "second": "b", "metric": "m",
                  "points": "5 points", "interval": "[1, 9]", "others": ""}  # fmt: skip
         effect = Effect(strength, None, None, "share of images")
         evidence = [{"item": "im0"}]
-        return Soundness((Observation(kind, words, effect, strength, p=0.0 if seen else 0.9, evidence=evidence),))
+        return Soundness((Observation(kind, words, effect, strength, p=0.0 if detected else 0.9, evidence=evidence),))
 
 
 def test_each_defect_is_planted_and_counted(folder: Path) -> None:

@@ -55,20 +55,20 @@ def subject(inputs: InputOptions = InputOptions(), **request: Any) -> Subject:  
 
 
 def test_of_vectors(here: Path) -> None:
-    seen = subject(InputOptions("images.npy", "captions.npy"))
+    audit_subject = subject(InputOptions("images.npy", "captions.npy"))
     dataset, images, captions = world(images=IMAGES)
-    assert seen.dataset.fingerprint == dataset.fingerprint
-    assert seen.images is not None
-    assert seen.captions is not None
-    np.testing.assert_array_equal(seen.images.vectors, images)
-    np.testing.assert_array_equal(seen.captions.vectors, captions)
-    assert (seen.score, seen.encode, seen.seed) == ("cosine", None, 3)
-    again = seen.ranked()
+    assert audit_subject.dataset.fingerprint == dataset.fingerprint
+    assert audit_subject.images is not None
+    assert audit_subject.captions is not None
+    np.testing.assert_array_equal(audit_subject.images.vectors, images)
+    np.testing.assert_array_equal(audit_subject.captions.vectors, captions)
+    assert (audit_subject.score, audit_subject.encode, audit_subject.seed) == ("cosine", None, 3)
+    again = audit_subject.ranked()
     for direction in (TEXT_TO_IMAGE, IMAGE_TO_TEXT):
-        np.testing.assert_array_equal(again.rankings[direction].above, seen.rankings[direction].above)
+        np.testing.assert_array_equal(again.rankings[direction].above, audit_subject.rankings[direction].above)
     unit = images / np.linalg.norm(images, axis=1, keepdims=True)
     first = np.argmax(unit @ captions.T, axis=0)
-    np.testing.assert_array_equal(seen.caption_hits, first == dataset.caption_image)
+    np.testing.assert_array_equal(audit_subject.caption_hits, first == dataset.caption_image)
 
 
 def test_vectors_by_id_are_in_the_order_of_the_dataset(here: Path) -> None:
@@ -76,20 +76,20 @@ def test_vectors_by_id_are_in_the_order_of_the_dataset(here: Path) -> None:
     order = np.random.default_rng(0).permutation(IMAGES)
     np.save("mixed.npy", images[order])
     Path("ids.txt").write_text("\n".join(dataset.image_ids[row] for row in order))
-    seen = subject(InputOptions("mixed.npy", "captions.npy", image_ids="ids.txt"))
-    assert seen.images is not None
-    np.testing.assert_array_equal(seen.images.vectors, images)
-    assert list(seen.images.ids) == list(dataset.image_ids)
+    audit_subject = subject(InputOptions("mixed.npy", "captions.npy", image_ids="ids.txt"))
+    assert audit_subject.images is not None
+    np.testing.assert_array_equal(audit_subject.images.vectors, images)
+    assert list(audit_subject.images.ids) == list(dataset.image_ids)
 
 
 def test_of_scores_there_are_rankings_alone(here: Path) -> None:
-    seen = subject(InputOptions(scores="scores.npy"))
-    assert (seen.images, seen.captions, seen.encode) == (None, None, None)
+    audit_subject = subject(InputOptions(scores="scores.npy"))
+    assert (audit_subject.images, audit_subject.captions, audit_subject.encode) == (None, None, None)
     scores = np.load("scores.npy")
     dataset = world(images=IMAGES)[0]
-    np.testing.assert_array_equal(seen.caption_hits, np.argmax(scores, axis=0) == dataset.caption_image)
+    np.testing.assert_array_equal(audit_subject.caption_hits, np.argmax(scores, axis=0) == dataset.caption_image)
     np.testing.assert_array_equal(
-        seen.image_hits, dataset.caption_image[np.argmax(scores, axis=1)] == np.arange(IMAGES)
+        audit_subject.image_hits, dataset.caption_image[np.argmax(scores, axis=1)] == np.arange(IMAGES)
     )
 
 
@@ -101,11 +101,11 @@ def test_of_lists_there_is_the_direction_that_was_given(here: Path) -> None:
         for rank, image in enumerate(dataset.image_ids, 1)
     ]
     Path("model.run").write_text("\n".join(lines))
-    seen = subject(InputOptions(runs=("model.run",)))
-    assert (seen.images, seen.captions, seen.encode) == (None, None, None)
-    assert list(seen.rankings) == [TEXT_TO_IMAGE]
-    np.testing.assert_array_equal(seen.caption_hits, dataset.caption_image == 0)
-    assert np.isnan(seen.image_hits).all(), "they did not ask"
+    audit_subject = subject(InputOptions(runs=("model.run",)))
+    assert (audit_subject.images, audit_subject.captions, audit_subject.encode) == (None, None, None)
+    assert list(audit_subject.rankings) == [TEXT_TO_IMAGE]
+    np.testing.assert_array_equal(audit_subject.caption_hits, dataset.caption_image == 0)
+    assert np.isnan(audit_subject.image_hits).all(), "they did not ask"
 
 
 @pytest.fixture
@@ -127,15 +127,15 @@ def test_of_a_model_texts_can_be_encoded(model: Path) -> None:
         "model": ModelOptions(image_folder="pictures"),
     }  # fmt: skip
     with trusting(True):
-        seen = subject(**letters)
-        assert seen.encode is not None
-        assert seen.captions is not None
-        texts = list(seen.dataset.texts)
-        np.testing.assert_allclose(seen.encode(texts), seen.captions.vectors)
-        assert seen.encode(["zz"])[0][25] == 2
-    assert set(seen.pictures) == set(seen.dataset.image_ids)
-    assert all(Path(path).is_file() for path in seen.pictures.values())
-    assert probe_captions(seen) is not None
+        audit_subject = subject(**letters)
+        assert audit_subject.encode is not None
+        assert audit_subject.captions is not None
+        texts = list(audit_subject.dataset.texts)
+        np.testing.assert_allclose(audit_subject.encode(texts), audit_subject.captions.vectors)
+        assert audit_subject.encode(["zz"])[0][25] == 2
+    assert set(audit_subject.pictures) == set(audit_subject.dataset.image_ids)
+    assert all(Path(path).is_file() for path in audit_subject.pictures.values())
+    assert probe_captions(audit_subject) is not None
 
 
 def test_of_texts_alone_captions_ask_for_images_by_their_texts(model: Path) -> None:
@@ -144,12 +144,12 @@ def test_of_texts_alone_captions_ask_for_images_by_their_texts(model: Path) -> N
         "model": ModelOptions(image_text="mean"), "evaluate": EvaluateOptions(directions=("t2t",)),
     }  # fmt: skip
     with trusting(True):
-        seen = subject(**letters)
-    assert set(seen.rankings) == {TEXT_TO_IMAGE}
-    assert set(seen.rankings[TEXT_TO_IMAGE].item_ids) == set(seen.dataset.image_ids)
-    assert seen.encode is None, "what its images are is made of texts, too"
-    asked = seen.rankings[TEXT_TO_IMAGE].query_ids
-    assert set(asked) <= set(seen.dataset.caption_ids)
-    assert np.isfinite(seen.caption_hits).sum() == len(asked)
-    again = seen.ranked()
-    np.testing.assert_array_equal(again.caption_hits, seen.caption_hits)
+        audit_subject = subject(**letters)
+    assert set(audit_subject.rankings) == {TEXT_TO_IMAGE}
+    assert set(audit_subject.rankings[TEXT_TO_IMAGE].item_ids) == set(audit_subject.dataset.image_ids)
+    assert audit_subject.encode is None, "what its images are is made of texts, too"
+    asked = audit_subject.rankings[TEXT_TO_IMAGE].query_ids
+    assert set(asked) <= set(audit_subject.dataset.caption_ids)
+    assert np.isfinite(audit_subject.caption_hits).sum() == len(asked)
+    again = audit_subject.ranked()
+    np.testing.assert_array_equal(again.caption_hits, audit_subject.caption_hits)

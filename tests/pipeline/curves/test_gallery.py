@@ -74,7 +74,7 @@ def test_default_sizes_stay_within_each_gallery() -> None:
     curves = gallery_curve([run_of(scores(0.9))], "Hit@1", resamples=0)
     assert curves.sizes == (2, 5, 10, 20, 40, 50, 80)
     assert [point.size for point in curves.points["model"]["t2i/Hit@1"]] == [2, 5, 10, 20, 40]
-    assert not any(point.extrapolated for own in curves.points["model"].values() for point in own)
+    assert not any(point.extrapolated for points in curves.points["model"].values() for point in points)
     values = list(figures(curves, "i2t/Hit@1").values())
     assert values == sorted(values, reverse=True)
     assert values[0] == 1, "nothing but relevant items"
@@ -170,10 +170,14 @@ def test_every_pair_of_runs_is_looked_at() -> None:
     curves = gallery_curve(runs, "t2i/Hit@1", resamples=0, permutations=50)
     for first, second in combinations(("m0", "m1", "m2"), 2):
         sizes = figures(curves, "t2i/Hit@1", first)
-        other = figures(curves, "t2i/Hit@1", second)
-        signs = {np.sign(sizes[size] - other[size]) for size in sizes if abs(sizes[size] - other[size]) > 1e-12}
-        named = any(change.runs == (first, second) for change in curves.order_changes)
-        assert named == (len(signs) > 1)
+        sizes_of_second = figures(curves, "t2i/Hit@1", second)
+        signs = {
+            np.sign(sizes[size] - sizes_of_second[size])
+            for size in sizes
+            if abs(sizes[size] - sizes_of_second[size]) > 1e-12
+        }
+        order_changes = any(change.runs == (first, second) for change in curves.order_changes)
+        assert order_changes == (len(signs) > 1)
 
 
 # Sizes, and mistakes

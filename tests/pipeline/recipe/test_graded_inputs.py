@@ -82,12 +82,12 @@ def test_mistakes_in_recipes(study: Path, metrics: str, inputs: dict[str, tuple[
         rows = {image: dict(zip(DATASET.caption_ids, map(float, row), strict=True))
                 for image, row in zip(DATASET.image_ids, SCORES, strict=True)}  # fmt: skip
         write_run(RankedLists.of(rows), study / "lists.run")
-        made = Recipe(
+        wrong_recipe = Recipe(
             "captions.jsonl",
             inputs=InputOptions(runs=("lists.run",)),
             options=EvaluateOptions(metrics=("Hit@1",)),
             base=study,
         )
-        run_recipe(made, study / "lists")
+        run_recipe(wrong_recipe, study / "lists")
     with pytest.raises(CrosslensError, match=message):
         run_recipe(recipe(study, metrics, **inputs), encoding=EncodeOptions(cache=False))

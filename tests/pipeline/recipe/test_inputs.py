@@ -43,8 +43,8 @@ def test_runs_and_qrels_without_a_dataset(tmp_path: Path) -> None:
     options = EvaluateOptions(metrics=("Hit@1 Hit@2",), resamples=0)
     base = Recipe(inputs=InputOptions(runs=("a.run",), qrels="qrels.txt"), options=options, base=tmp_path)
     assert figures(run_recipe(base)) == {"i2t/Hit@1": 0.5, "i2t/Hit@2": 1.0}
-    other = run_recipe(replace(base, options=replace(options, directions=("t2i",))))
-    assert figures(other) == {"t2i/Hit@1": 0.5, "t2i/Hit@2": 1.0}
+    one_direction = run_recipe(replace(base, options=replace(options, directions=("t2i",))))
+    assert figures(one_direction) == {"t2i/Hit@1": 0.5, "t2i/Hit@2": 1.0}
     (tmp_path / "qrels.txt").write_text("x1 0 d1 1\nx2 0 d2 1\n")
     with pytest.raises(
         InputError, match=r"qrels.txt: none of the 2 queries of the run is judged here \(such as 'q1'\)"

@@ -154,8 +154,8 @@ def test_a_gap_is_this_run_minus_the_other(tmp_path: Path) -> None:
     assert result.bound == 0.05
     test = paired_permutation(ours.values, theirs.values, ours.clusters, permutations=10, bounds=(0, 1))
     assert (result.low, result.high) == test.interval, "the interval of the paired difference"
-    named = only(f"gap(t2i/Hit@1, {tmp_path}/old) >= 5")
-    assert (named.value, named.met) == (result.value, True)
+    gap = only(f"gap(t2i/Hit@1, {tmp_path}/old) >= 5")
+    assert (gap.value, gap.met) == (result.value, True)
     with pytest.raises(UsageError, match="character 5: a gap requires a run to compare with"):
         check("gap(t2i/Hit@1) >= 5")
 

@@ -65,7 +65,7 @@ def test_captions_are_counted_by_what_became_of_them(study: Robustness) -> None:
     cards, lost, gained = bar.details
     assert isinstance(cards, QueryCards)
     assert [card.facts for card in cards.cards] == [("caption c5",), ("caption c1",)], "the deepest fall first"
-    assert [own.title for own in cards.cards[0].pictures] == ["first", "not in the list"]
+    assert [picture.title for picture in cards.cards[0].pictures] == ["first", "not in the list"]
     assert isinstance(lost, EvidenceList)
     assert isinstance(gained, EvidenceList)
     assert [query for query, _ in lost.entries] == ["c5", "c1", "c2"]

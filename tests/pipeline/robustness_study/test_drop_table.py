@@ -92,9 +92,9 @@ def changes(study: cl.Robustness, names: tuple[str, ...] = NAMES[1:]) -> dict[st
 
 def test_the_mean_has_an_interval(studies: dict[str, cl.Robustness]) -> None:
     table = drop_table(studies)
-    own = changes(studies["a-small"])
-    drops = np.array([query["before"] - query["after"] for query in own.values()])
-    clusters = np.array([int(query[1:].partition("#")[0]) for query in own])
+    scores_by_query = changes(studies["a-small"])
+    drops = np.array([query["before"] - query["after"] for query in scores_by_query.values()])
+    clusters = np.array([int(query[1:].partition("#")[0]) for query in scores_by_query])
     expected = Bootstrap(clusters, 50, 0).estimate(drops, bounds=difference_bounds((0.0, 300.0)))
     mean = table.means["a, small"]
     assert (mean.drop, mean.low, mean.high) == pytest.approx((expected.mean, expected.low, expected.high))
@@ -112,7 +112,10 @@ def test_models_on_the_same_queries_are_tested_against_each_other(studies: dict[
     ours, theirs = changes(studies["a-small"]), changes(studies["b-small"])
     assert list(ours) == list(theirs)
     clusters = np.array([int(query[1:].partition("#")[0]) for query in ours])
-    drops = [np.array([row["before"] - row["after"] for row in own.values()]) for own in (ours, theirs)]
+    drops = [
+        np.array([row["before"] - row["after"] for row in scores_by_query.values()])
+        for scores_by_query in (ours, theirs)
+    ]
     testing = {"permutations": QUICK["permutations"], "resamples": QUICK["resamples"]}
     expected = paired_permutation(drops[0], drops[1], clusters, bounds=(-300.0, 300.0), **testing)
     assert (test.points, test.low, test.high, test.p) == pytest.approx(
@@ -130,9 +133,9 @@ def test_a_model_that_starts_low_loses_few_points_and_much_percent() -> None:
     """Of 100 captions the strong model finds 90 and loses 30, the weak one finds 20 and loses 15."""
     images = [f"i{n}" for n in range(100)]
 
-    def lists(found: int) -> dict[str, list[str]]:
+    def lists(hits: int) -> dict[str, list[str]]:
         far = [f"x{n}" for n in range(10)]
-        return {f"c{n}": [images[n], *far] if n < found else [*far, images[n]] for n in range(100)}
+        return {f"c{n}": [images[n], *far] if n < hits else [*far, images[n]] for n in range(100)}
 
     judged = {f"c{n}": [images[n]] for n in range(100)}
     studies = {
@@ -202,12 +205,12 @@ def test_both_directions_are_tested_too(tmp_path: Path) -> None:
 
 
 def test_a_perturbation_that_a_study_lacks(studies: dict[str, cl.Robustness]) -> None:
-    other = study("c", "small", 4, names=("none", "char_swap", "extra"))
-    table = drop_table({**studies, "c": other})
+    third_study = study("c", "small", 4, names=("none", "char_swap", "extra"))
+    table = drop_table({**studies, "c": third_study})
     assert table.perturbations == ("char_swap", "shuffle", "extra")
     assert ("c, small", "shuffle") not in table.cells
     assert "–" in str(table)
-    assert ("small", "extra") not in drop_table({**studies, "c": other}, by="dataset").cells
+    assert ("small", "extra") not in drop_table({**studies, "c": third_study}, by="dataset").cells
 
 
 def test_formats(studies: dict[str, cl.Robustness]) -> None:
@@ -242,8 +245,8 @@ def test_heat_maps_show_percent_and_points(studies: dict[str, cl.Robustness]) ->
         for place, column in enumerate(table.columns):
             cell = table.cells[column, name]
             assert percent.cells[row][place].value == cell.percent
-            shown = points.cells[row][place]
-            assert (shown.value, shown.low, shown.high) == (cell.drop, cell.low, cell.high)
+            point = points.cells[row][place]
+            assert (point.value, point.low, point.high) == (cell.drop, cell.low, cell.high)
     assert points.cells[-1][1].value == table.means["b, small"].drop
 
 

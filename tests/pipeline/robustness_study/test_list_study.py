@@ -205,15 +205,15 @@ def _check_by_text(study: cl.Robustness, runs: dict[str, Any], dataset: cl.Datas
             right = {dataset.image_ids[image_of[caption]]}
             old, new = (score(runs[which]["t2i"][caption], right) for which in ("none", name))
             changes.setdefault(text, []).append(new - old)
-        decreased = sum(sum(own) < 0 for own in changes.values())
+        decreased = sum(sum(differences) < 0 for differences in changes.values())
         assert study.changes.filter(pl.col("perturbation") == name)["decreased"].to_list() == [decreased]
 
 
 def test_changed_captions_say_what_changed(runs: dict[str, Lists]) -> None:
     dataset = cl.Dataset.of({f"i{n}": ["a dog runs", "x"] for n in range(30)})
     ids = dict(zip(runs["none"], dataset.caption_ids, strict=True))
-    named = {"none": "none", "shuffle_all_words": "char_swap"}
-    lists = {name: {ids[query]: items for query, items in runs[of].items()} for name, of in named.items()}
+    name_in_runs = {"none": "none", "shuffle_all_words": "char_swap"}
+    lists = {name: {ids[query]: items for query, items in runs[of].items()} for name, of in name_in_runs.items()}
     from crosslens.perturbations import perturb_all
     from crosslens.perturbations.writing import perturbed_dataset
 
@@ -338,10 +338,12 @@ def test_lists_that_are_the_same_drop_by_exactly_nothing(runs: dict[str, Lists],
     limits = [name for name in study.drops.columns if name.endswith(("low", "high"))]
     same = study.drops.filter(pl.col("perturbation") == "same")
     assert same.select("drop", *limits).unique().row(0) == (0,) * (1 + len(limits))
-    one = study.drops.filter((pl.col("perturbation") == "one") & (pl.col("metric") == "t2i/Rsum")).row(0, named=True)
-    assert one["drop"] != 0
-    assert one["low"] < one["drop"] < one["high"]
-    assert one["low"] < 0 < one["high"], "a single query may change by chance"
+    drop_row = study.drops.filter((pl.col("perturbation") == "one") & (pl.col("metric") == "t2i/Rsum")).row(
+        0, named=True
+    )
+    assert drop_row["drop"] != 0
+    assert drop_row["low"] < drop_row["drop"] < drop_row["high"]
+    assert drop_row["low"] < 0 < drop_row["high"], "a single query may change by chance"
 
 
 def test_a_list_that_equals_the_unperturbed_one_is_said_to_change_nothing(runs: dict[str, Lists]) -> None:
@@ -351,8 +353,8 @@ def test_a_list_that_equals_the_unperturbed_one_is_said_to_change_nothing(runs: 
     assert changed == {"char_swap": 0, "my own label": 60, "typo/2": 60}
     note = "the list of char_swap has the order of the unperturbed one: no query changed"
     assert note in study.about["notes"]
-    other = cl.robustness_from_runs(runs, judged, permutations=1, resamples=0)
-    assert not [said for said in other.about["notes"] if "the order of the unperturbed" in said]
+    study_of_runs = cl.robustness_from_runs(runs, judged, permutations=1, resamples=0)
+    assert not [note for note in study_of_runs.about["notes"] if "the order of the unperturbed" in note]
 
 
 def test_scores_rounded_otherwise_change_no_query(runs: dict[str, Lists]) -> None:

@@ -113,9 +113,9 @@ def test_killed_and_run_again(tmp_path: Path) -> None:
         assert not encoded & set(table.filter(pl.col("perturbation") == name)["text"]), name
         assert (tmp_path / "killed" / "letters" / name / "run.json").stat().st_mtime_ns == stamp, "ranked once"
     assert set(table.filter(pl.col("perturbation") == "shuffle_trigrams")["text"]) <= encoded
-    mine, other = (cl.Robustness.load(tmp_path / name).tables for name in ("killed", "whole"))
+    mine, tables_of_whole = (cl.Robustness.load(tmp_path / name).tables for name in ("killed", "whole"))
     for name, rows in mine.items():
-        assert rows.equals(other[name]), name
+        assert rows.equals(tables_of_whole[name]), name
     assert not list(tmp_path.rglob(".*"))
 
 
@@ -138,13 +138,13 @@ def test_more_permutations_need_no_new_runs(tmp_path: Path) -> None:
 def test_a_model_that_would_be_lost_is_refused_before_the_work(tmp_path: Path) -> None:
     dataset = captions(6)
     text_study(dataset, Letters(), "char_swap", output=tmp_path / "rob")
-    other = Letters()
-    other.name = "others"
+    letters = Letters()
+    letters.name = "others"
     with pytest.raises(ConflictError, match="also has letters"):
-        text_study(dataset, other, "char_swap", output=tmp_path / "rob")
-    assert other.texts == []
+        text_study(dataset, letters, "char_swap", output=tmp_path / "rob")
+    assert letters.texts == []
     both = cl.robustness(
-        dataset, models=[other, Letters()], perturbations="char_swap", image_text="mean", output=tmp_path / "rob",
+        dataset, models=[letters, Letters()], perturbations="char_swap", image_text="mean", output=tmp_path / "rob",
         cache=False, **QUICK,
     )  # fmt: skip
     assert both.models == ("others", "letters")

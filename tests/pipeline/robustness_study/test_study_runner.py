@@ -57,8 +57,8 @@ def test_colours_of_all_captions_are_offered_in_text_only_retrieval() -> None:
     assert rows.height == 12
     for seed in range(4):
         whole = perturb("color_in", COLOURS, seed=seed)
-        own = rows.filter(pl.col("seed") == seed)
-        assert own["text"].to_list() == [caption.text for caption in whole[::2]]
+        of_seed = rows.filter(pl.col("seed") == seed)
+        assert of_seed["text"].to_list() == [caption.text for caption in whole[::2]]
     assert any(colour in text for text in rows["text"] for colour in ("blue", "green", "yellow"))
 
 

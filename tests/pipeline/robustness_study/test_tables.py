@@ -85,8 +85,8 @@ def test_tables_equal_plain_loops(study: tuple[np.ndarray, list[np.ndarray], lis
         assert np.isnan(rank["percent_low"]), "a median has no interval of its ratio"
         assert drops["t2i/MedR"]["drop"] == pytest.approx(np.median(after[n]) - np.median(before))
         hits = [100 * (a - b) for a, b in zip(reference.hits(before), reference.hits(after[n]), strict=True)]
-        chosen = [hit for hit, c in zip(hits, changed[n], strict=True) if c]
-        assert drops["t2i/Rsum"]["applied_drop"] == pytest.approx(reference.mean(chosen))
+        hits_of_changed = [hit for hit, c in zip(hits, changed[n], strict=True) if c]
+        assert drops["t2i/Rsum"]["applied_drop"] == pytest.approx(reference.mean(hits_of_changed))
         assert drops["t2i/Rsum"]["applied_share"] == pytest.approx(reference.mean(changed[n]))
     for row in result.overlap.to_dicts():
         expected = reference.mean_jaccard(before, after, row["group"])
@@ -110,13 +110,13 @@ def test_drop_and_its_test_are_those_of_compare() -> None:
     result = text_study(dataset, encoder, "char_swap,shuffle_all_words")
     row = result.drops.filter((pl.col("metric") == "t2t/Hit@1") & (pl.col("perturbation") == "char_swap")).to_dicts()[0]
     results = perturb("char_swap", text_only(dataset, encoder).dataset)
-    made = text_only(dataset, encoder)
+    texts = text_only(dataset, encoder)
     new = encoder.encode_texts([caption.text for caption in results])
     runs = [
         cl.evaluate(
-            made.dataset, images=made.images, captions=vectors, directions=["t2t"], metrics="Hit@1", resamples=50
+            texts.dataset, images=texts.images, captions=vectors, directions=["t2t"], metrics="Hit@1", resamples=50
         )
-        for vectors in (made.captions.vectors, new)
+        for vectors in (texts.captions.vectors, new)
     ]
     expected = cl.compare(*runs, permutations=50)["t2t/Hit@1"]
     assert row["drop"] == pytest.approx(-expected.difference)
@@ -136,7 +136,7 @@ def test_what_is_lost_is_positive_in_every_table() -> None:
         variants={"char_swap": np.roll(right, 4, axis=0)}, **QUICK,
     )  # fmt: skip
     sections = {section.title: section for section in result.sections()}
-    (table,) = next(own for title, own in sections.items() if title.startswith("Drop of ")).tables
+    (table,) = next(section for title, section in sections.items() if title.startswith("Drop of ")).tables
     lost = table.rows[0][table.header.index("points lost")]
     assert isinstance(lost, Figure)
     assert lost.value is not None
@@ -176,14 +176,14 @@ def test_the_sum_of_a_direction_is_the_same_whether_or_not_it_is_named() -> None
     dataset = captions(5)
     vectors = Letters().encode_texts(dataset.texts)
     ready: dict[str, Any] = {"images": vectors[::3], "captions": vectors, "variants": {"mine": vectors[::-1].copy()}}
-    added, named = (
+    added, with_sum = (
         cl.robustness(dataset, **ready, metrics=metrics, directions=["t2i"], **QUICK).drops.filter(
             pl.col("metric") == "t2i/Rsum"
         )
         for metrics in ("Hit@1", "Hit@1 t2i/Rsum")
     )
     assert added.height == 1
-    assert added.equals(named)
+    assert added.equals(with_sum)
 
 
 def test_any_choice_of_metrics_works() -> None:

@@ -81,21 +81,21 @@ def test_perturbed_folders_of_the_command_are_read(tmp_path: Path) -> None:
     vectors, perturbed = read_variants(tmp_path / "perturbed")
     assert not vectors
     folders = text_study(dataset, Letters(), None, perturbed=perturbed)  # type: ignore[arg-type]
-    made = text_study(dataset, Letters(), "char_swap,distraction_true", seed=5)
-    assert folders.perturbations == made.perturbations
+    study = text_study(dataset, Letters(), "char_swap,distraction_true", seed=5)
+    assert folders.perturbations == study.perturbations
     for table in ("changes", "captions", "queries"):
-        assert folders.tables[table].drop("seed").equals(made.tables[table].drop("seed")), table
+        assert folders.tables[table].drop("seed").equals(study.tables[table].drop("seed")), table
 
 
 def test_a_variant_of_other_captions_is_refused() -> None:
-    dataset, other = captions(4), captions(5)
+    dataset, larger = captions(4), captions(5)
     with pytest.raises(UsageError, match="no embeddings of the variant 'char_swap'"):
         cl.robustness(dataset, images=np.eye(4), captions=np.ones((12, 4)), variants={}, perturbations="char_swap")
     with pytest.raises(InputError, match=r"variant 'char_swap'.*11"):
         cl.robustness(dataset, images=np.eye(4), captions=np.ones((12, 4)), variants={"char_swap": np.ones((11, 4))})
-    texts = other.captions.with_columns(pl.col("caption") + "x")
+    texts = larger.captions.with_columns(pl.col("caption") + "x")
     with pytest.raises(InputError, match="not of the same captions"):
-        text_study(dataset, Letters(), None, perturbed={"mine": replace(other, captions=texts)})  # type: ignore[arg-type]
+        text_study(dataset, Letters(), None, perturbed={"mine": replace(larger, captions=texts)})  # type: ignore[arg-type]
 
 
 def test_changed_pictures_are_encoded_and_both_directions_change(tmp_path: Path) -> None:

@@ -30,7 +30,7 @@ def plain(value: float) -> Figure:
 
 
 def series(**figures: list[Figure]) -> tuple[Series, ...]:
-    return tuple(Series(name, tuple(own)) for name, own in figures.items())
+    return tuple(Series(name, tuple(values)) for name, values in figures.items())
 
 
 LEVELS = ("rank 1", "2–5", "6–10", "11–100", "below 100")
@@ -118,8 +118,8 @@ def test_bars_of_negative_values_end_where_the_others_begin() -> None:
 
 
 def test_the_marked_point_is_where_its_numbers_are() -> None:
-    own = series(x=[plain(value) for value in (0.0, 5.0, 10.0)])
-    drawn = drawing(Lines(title="x", across=(10, 20, 40), series=own, axis="step", marked=1))
+    lines = series(x=[plain(value) for value in (0.0, 5.0, 10.0)])
+    drawn = drawing(Lines(title="x", across=(10, 20, 40), series=lines, axis="step", marked=1))
     points = drawn.findall(".//circle[@class='point']")
     assert numbers(drawn.find("circle[@class='best']"), "cx", "cy") == numbers(points[1], "cx", "cy")
     left, middle, right = (numbers(point, "cx")[0] for point in points)
@@ -130,8 +130,10 @@ def test_the_marked_point_is_where_its_numbers_are() -> None:
 
 
 def test_what_was_not_measured_is_drawn_and_named_so() -> None:
-    own = series(x=[percents(0.9), percents(0.5), percents(0.3)], y=[percents(0.8)] * 3)
-    chart = Lines(title="x", across=(10, 1000, 2e6), series=own, axis="items", logarithmic=True, measured={"x": 1000.0})
+    lines = series(x=[percents(0.9), percents(0.5), percents(0.3)], y=[percents(0.8)] * 3)
+    chart = Lines(
+        title="x", across=(10, 1000, 2e6), series=lines, axis="items", logarithmic=True, measured={"x": 1000.0}
+    )
     drawn = drawing(chart)
     lines = [str(line.get("class")) for line in drawn.iter("polyline")]
     assert lines == ["curve", "curve beyond", "curve"]
@@ -145,8 +147,8 @@ def test_what_was_not_measured_is_drawn_and_named_so() -> None:
 
 
 def test_equal_factors_are_equal_steps() -> None:
-    own = series(x=[percents(0.1, 0.0, 0.2)] * 3)
-    drawn = drawing(Lines(title="x", across=(1, 10, 100), series=own, axis="k", logarithmic=True))
+    lines = series(x=[percents(0.1, 0.0, 0.2)] * 3)
+    drawn = drawing(Lines(title="x", across=(1, 10, 100), series=lines, axis="k", logarithmic=True))
     left, middle, right = (numbers(point, "cx")[0] for point in drawn.findall(".//circle[@class='point']"))
     assert middle - left == pytest.approx(right - middle, abs=0.2)
     band = drawn.find(".//polygon[@class='band']")
@@ -157,10 +159,10 @@ def test_equal_factors_are_equal_steps() -> None:
 @pytest.mark.parametrize("values", [[1.0], [3.0, 3.0], [0.0, 0.0], [-2.0, -2.0], [1e-9, 2e-9], [float("nan"), 2.0], []])
 def test_charts_of_few_or_equal_values(values: list[float]) -> None:
     steps = [10 * (row + 1) for row in range(len(values))]
-    own, names = series(x=[Figure(value) for value in values]), tuple(map(str, steps))
-    drawing(Lines(title="x", across=tuple(steps), series=own, axis="step"))
-    drawing(Bars(title="x", groups=names, series=own))
-    drawing(Heat(title="x", rows=("r",), columns=names, cells=(own[0].figures,)))
+    line, names = series(x=[Figure(value) for value in values]), tuple(map(str, steps))
+    drawing(Lines(title="x", across=tuple(steps), series=line, axis="step"))
+    drawing(Bars(title="x", groups=names, series=line))
+    drawing(Heat(title="x", rows=("r",), columns=names, cells=(line[0].figures,)))
 
 
 @pytest.mark.parametrize(("low", "high"), [(0, 1), (0, 30), (283.5, 502.1), (1e-6, 2e-4), (-3, 0.2), (0, 11_250)])
@@ -181,8 +183,8 @@ def test_losses_and_gains_have_two_colours_and_uncertain_ones_brackets() -> None
     boxes = drawing(chart).findall(".//rect")
     assert [box.get("class") for box in boxes] == ["cell worse", "cell better", "cell worse"]
     assert [numbers(box, "fill-opacity")[0] for box in boxes] == [0.5, 0.25, 0.125]
-    shown = [text.text for text in drawing(chart).findall(".//text[@class='middle']")]
-    assert shown == ["20.0", "-10.0", "(5.0)"]
+    labels = [text.text for text in drawing(chart).findall(".//text[@class='middle']")]
+    assert labels == ["20.0", "-10.0", "(5.0)"]
 
 
 def test_whole_numbers_have_bars_of_their_own() -> None:
@@ -233,10 +235,10 @@ def test_strips_fill_their_row() -> None:
 
 @given(st.text(max_size=50), st.floats(1, 300))
 def test_cut_texts_fit_and_say_that_they_are_cut(text: str, room: float) -> None:
-    shown = fitting(text, room)
-    assert len(shown) <= max(2, room / 7.4)
-    start, cut, end = shown.partition("…")
-    assert shown == text or (cut and text.startswith(start) and text.endswith(end))
+    cut_text = fitting(text, room)
+    assert len(cut_text) <= max(2, room / 7.4)
+    start, cut, end = cut_text.partition("…")
+    assert cut_text == text or (cut and text.startswith(start) and text.endswith(end))
 
 
 def test_names_that_differ_at_their_end_stay_apart() -> None:

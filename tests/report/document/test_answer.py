@@ -67,14 +67,14 @@ THREE_OF_FOUR = [True, True, True, False] * 10
     ],
 )  # fmt: skip
 def test_one_run_how_good_and_what_breaks_it(findings: Sequence[Finding], sentence: str) -> None:
-    said = headline(context(planted("m", THREE_OF_FOUR), findings=findings, results=[LOOKED]))
-    assert said == f"m finds the right picture for 75 of 100 captions. {sentence}".strip()
+    sentence_printed = headline(context(planted("m", THREE_OF_FOUR), findings=findings, results=[LOOKED]))
+    assert sentence_printed == f"m finds the right picture for 75 of 100 captions. {sentence}".strip()
 
 
 def test_where_nothing_looked_nothing_is_said_to_be_missing() -> None:
     labels = StageResult("label-quality", {}, "", sections=())
-    said = headline(context(planted("m", THREE_OF_FOUR), results=[labels]))
-    assert said == "m finds the right picture for 75 of 100 captions."
+    text = headline(context(planted("m", THREE_OF_FOUR), results=[labels]))
+    assert text == "m finds the right picture for 75 of 100 captions."
 
 
 def galleries(after: Sequence[bool], extra: int = 40) -> tuple[Run, Run]:
@@ -84,10 +84,10 @@ def galleries(after: Sequence[bool], extra: int = 40) -> tuple[Run, Run]:
 def test_galleries_are_compared_over_the_same_queries() -> None:
     lost = [True, False, False, False] * 10
     runs = galleries(lost)
-    own = context(*runs, results=[LOOKED])
-    assert own.shape == "galleries"
-    assert headline(own) == "m finds the right picture for 75 of 100 captions. Among 80 pictures it is 25."
-    chart = strip(own)
+    report = context(*runs, results=[LOOKED])
+    assert report.shape == "galleries"
+    assert headline(report) == "m finds the right picture for 75 of 100 captions. Among 80 pictures it is 25."
+    chart = strip(report)
     assert chart is not None
     assert [row.name for row in chart.rows] == ["small", "large"]
     assert [row.figure.value for row in chart.rows] == [0.75, 0.25]
@@ -96,14 +96,14 @@ def test_galleries_are_compared_over_the_same_queries() -> None:
     assert change.value == pytest.approx(-0.5)
     assert change.low < -0.5 < change.high < 0
     whole = runs[1]["t2i/Hit@1"]
-    assert (whole.n, own.shared["m-large"].n) == (80, 40), "the larger gallery has queries that the smaller lacks"
+    assert (whole.n, report.shared["m-large"].n) == (80, 40), "the larger gallery has queries that the smaller lacks"
     assert whole.mean != pytest.approx(0.25)
     five = runs[1]["t2i/Hit@5"]
     shared, every = (Figure(values.mean(), scale=100, digits=0).number for values in (five.values[:40], five.values))
     assert shared != every
-    text = lines(own)["How good is it?"][0]
+    text = lines(report)["How good is it?"][0]
     assert text.endswith(f"; it is among the first five for {shared}."), "over the shared queries, too"
-    (note,) = [part for part in numbers(own).parts if isinstance(part, Text)]
+    (note,) = [part for part in numbers(report).parts if isinstance(part, Text)]
     assert note.sentences[1:] == (
         "Over all queries of each gallery (40 and 80); at the top, over the 40 that all of them have.",
     )
@@ -125,17 +125,17 @@ def test_galleries_without_a_loss_claim_none() -> None:
     same = planted("m-small", many, "small"), planted("m-large", many, "large", 40)
     assert headline(context(*same)).endswith(", and as many among 280 pictures.")
     one_lost = [False, *THREE_OF_FOUR[1:]]
-    said = headline(context(*galleries(one_lost)))
-    assert said == "m finds the right picture for 75 of 100 captions. Among 80 pictures it is 73."
+    text = headline(context(*galleries(one_lost)))
+    assert text == "m finds the right picture for 75 of 100 captions. Among 80 pictures it is 73."
 
 
 def test_galleries_of_other_queries_are_not_compared() -> None:
     first, _ = galleries(THREE_OF_FOUR)
-    other = planted("m-large", [True, False, False, False] * 10, "large", text="another")
-    own = context(first, other)
-    assert own.shared == {}
-    assert headline(own) == "m finds the right picture for 75 of 100 captions of small, 25 of large."
-    chart = strip(own)
+    other_gallery = planted("m-large", [True, False, False, False] * 10, "large", text="another")
+    report = context(first, other_gallery)
+    assert report.shared == {}
+    assert headline(report) == "m finds the right picture for 75 of 100 captions of small, 25 of large."
+    chart = strip(report)
     assert chart is not None
     assert all(row.change is None for row in chart.rows)
 
@@ -196,28 +196,28 @@ def test_several_models_on_several_datasets() -> None:
         for dataset in ("x", "y")
         for model, hits in (("a", THREE_OF_FOUR), ("b", [True, False, False, False] * 10))
     ]
-    own = context(*runs, results=[LOOKED])
-    assert own.shape == "grid"
-    assert headline(own) == (
+    report = context(*runs, results=[LOOKED])
+    assert report.shape == "grid"
+    assert headline(report) == (
         "Of 100 captions, a finds the most on x (75) and on y (75). It is shown to be better than the next on none of "
         "them."
     )
-    said = finding("better", "…", "comparison", dataset="y")
-    assert headline(context(*runs, findings=[said])).endswith("It is shown to be better than the next on y.")
-    other = [*runs[:2], replace(runs[2], values=runs[3].values), replace(runs[3], values=runs[2].values)]
-    assert headline(context(*other, results=[LOOKED])) == (
+    better_on_y = finding("better", "…", "comparison", dataset="y")
+    assert headline(context(*runs, findings=[better_on_y])).endswith("It is shown to be better than the next on y.")
+    leaders_apart = [*runs[:2], replace(runs[2], values=runs[3].values), replace(runs[3], values=runs[2].values)]
+    assert headline(context(*leaders_apart, results=[LOOKED])) == (
         "The most of 100 captions are found by a on x (75) and b on y (75). It is shown to be better than the next on "
         "none of them."
     )
-    assert headline(context(*other)).startswith(
+    assert headline(context(*leaders_apart)).startswith(
         "Which model finds the most of 100 captions depends on the dataset: a on x (75) and b on y (75)."
     )
     apart = planted("a-x", THREE_OF_FOUR, "x", text="x"), planted("b-y", THREE_OF_FOUR, "y", text="y")
     assert headline(context(*apart)) == "On x, a finds 75 and on y, b finds 75 of 100 captions."
-    chart = strip(own)
+    chart = strip(report)
     assert chart is not None
     assert [(row.name, row.about) for row in chart.rows] == [("a", "x"), ("b", "x"), ("a", "y"), ("b", "y")]
-    section = better(own)
+    section = better(report)
     assert section is not None
     assert [type(part) for part in section.parts] == [Table], "a bar is of one dataset"
 
@@ -225,17 +225,17 @@ def test_several_models_on_several_datasets() -> None:
 def test_what_is_open_is_between_the_two_that_lead() -> None:
     """The third of three models is far behind; only of the first two it is not known which is better."""
     runs = [planted(name, [row % 10 < hits for row in range(60)]) for name, hits in (("a", 9), ("b", 8), ("c", 1))]
-    own = context(*runs, results=[LOOKED])
-    compared = own.comparisons["toys"].results
+    report = context(*runs, results=[LOOKED])
+    compared = report.comparisons["toys"].results
     first = next(entry for entry in compared if {entry.baseline, entry.other} == {"a", "b"})
     assert first.adjusted_p < 0.05
     assert min(entry.adjusted_p for entry in compared) < first.adjusted_p
     p = Figure.p(first.adjusted_p).equation
-    assert lines(own)["Which is better?"][:2] == (
+    assert lines(report)["Which is better?"][:2] == (
         f"Open: tested alone, a and b differ (p {p}); corrected over everything that was looked at, that is not shown.",
         "open",
     )
-    section = better(own)
+    section = better(report)
     assert section is not None
     bars, table = section.parts
     assert isinstance(bars, PairedBars)
@@ -248,14 +248,14 @@ def test_an_undecided_difference_is_said_with_its_interval_and_its_queries() -> 
     """Of 40 captions 28 are found by both models, 2 by the first alone, 1 by the second and 9 by neither."""
     hits = [(row < 30, row < 28 or row == 30) for row in range(40)]
     runs = [planted(name, [of_query[column] for of_query in hits]) for column, name in enumerate("ab")]
-    own = context(*runs, results=[LOOKED])
-    text, certainty, _ = lines(own)["Which is better?"]
+    report = context(*runs, results=[LOOKED])
+    text, certainty, _ = lines(report)["Which is better?"]
     assert certainty == "open"
     assert re.fullmatch(
         r"Open\. Whether \w or \w is better cannot be decided with 40 images: the difference \(\w − \w\) is between "
         r"-\d+ and \+\d+ points\.", text
     ), text  # fmt: skip
-    section = better(own)
+    section = better(report)
     assert section is not None
     assert section.title == "Only a finds 2 of 40 queries, only b 1", "the answer is not said again"
     bars = section.parts[0]
@@ -270,9 +270,9 @@ def test_a_model_with_the_same_name_on_two_datasets_is_one_model() -> None:
         "b (2)": planted("b", [False, True] * 20, "y", text="y"),
     }
     of_x = {"a": planted("a", THREE_OF_FOUR, "x", text="x"), "b": planted("b", [False, True] * 20, "x", text="x")}
-    own = ReportContext(ReportInputs("t", {**of_x, **of_y}))
-    assert own.shape == "grid"
-    assert headline(own).startswith("Of 100 captions, a finds the most on x (75) and on y (75).")
+    report = ReportContext(ReportInputs("t", {**of_x, **of_y}))
+    assert report.shape == "grid"
+    assert headline(report).startswith("Of 100 captions, a finds the most on x (75) and on y (75).")
     twice = ReportContext(ReportInputs("t", {**of_x, "a (2)": of_x["a"], "b (2)": of_y["b (2)"]}))
     assert [twice.model(name) for name in twice.inputs.runs] == ["a", "b", "a (2)", "b"], "two runs of one dataset"
     also = finding("better", "a is better", "comparison", dataset="x", also=("y",))
@@ -282,43 +282,43 @@ def test_a_model_with_the_same_name_on_two_datasets_is_one_model() -> None:
 
 
 def test_where_no_query_is_missed_it_fails_nowhere() -> None:
-    said = lines(context(planted("m", [True] * 40), results=[LOOKED]))
-    assert said["Where does it fail?"][:2] == ("Nowhere: no query is missed.", "settled")
+    answers = lines(context(planted("m", [True] * 40), results=[LOOKED]))
+    assert answers["Where does it fail?"][:2] == ("Nowhere: no query is missed.", "settled")
 
 
-def lines(own: ReportContext) -> dict[str, tuple[str, str, str]]:
-    answers = questions(own, TARGETS).answers
+def lines(report: ReportContext) -> dict[str, tuple[str, str, str]]:
+    answers = questions(report, TARGETS).answers
     return {answer.question: (answer.text, answer.certainty, answer.address) for answer in answers}
 
 
 def test_four_questions_with_what_was_found() -> None:
     unread = finding("colour", "The model hardly reads colours: of 50 captions it notices 3.", "probes", "settled")
     same = finding("same-caption", "6 captions are word for word the caption of another image too: …", "label-quality")
-    said = lines(context(planted("m", THREE_OF_FOUR), findings=[GROUP, unread, same], results=[LOOKED]))
-    assert list(said) == ["How good is it?", "Where does it fail?", "What does it not read?",
+    answers = lines(context(planted("m", THREE_OF_FOUR), findings=[GROUP, unread, same], results=[LOOKED]))
+    assert list(answers) == ["How good is it?", "Where does it fail?", "What does it not read?",
                           "Can the labels be trusted?"]  # fmt: skip
-    text, certainty, _ = said["How good is it?"]
+    text, certainty, _ = answers["How good is it?"]
     assert text.startswith("m finds the right picture for 75 of 100 captions [")
     assert certainty == "likely", "40 images are fewer than 100"
-    assert said["Where does it fail?"] == (GROUP.text, "likely", "#groups")
-    assert said["What does it not read?"] == (unread.text, "settled", "#reading")
-    assert said["Can the labels be trusted?"] == (same.text, "likely", "#labels")
+    assert answers["Where does it fail?"] == (GROUP.text, "likely", "#groups")
+    assert answers["What does it not read?"] == (unread.text, "settled", "#reading")
+    assert answers["Can the labels be trusted?"] == (same.text, "likely", "#labels")
 
 
 def test_where_nothing_is_wrong_the_lines_say_what_was_looked_at() -> None:
     results = [StageResult(stage, {}, "", "m") for stage in ("soundness", "groups", "probes", "label-quality")]
-    said = lines(context(planted("m", THREE_OF_FOUR), results=results))
-    assert said["Where does it fail?"][:2] == (
+    answers = lines(context(planted("m", THREE_OF_FOUR), results=results))
+    assert answers["Where does it fail?"][:2] == (
         "Nowhere in particular: no group of queries was shown to be worse than the rest.", "open",
     )  # fmt: skip
-    assert said["What does it not read?"][:2] == ("Nothing of what was tried was shown to go unread.", "open")
-    assert said["Can the labels be trusted?"][0] == "Nothing speaks against them: no caption was found twice."
-    own = context(planted("m", THREE_OF_FOUR), results=results)
-    own.inputs = replace(own.inputs, pictures={"toys": {"a": "a.png"}})
+    assert answers["What does it not read?"][:2] == ("Nothing of what was tried was shown to go unread.", "open")
+    assert answers["Can the labels be trusted?"][0] == "Nothing speaks against them: no caption was found twice."
+    report = context(planted("m", THREE_OF_FOUR), results=results)
+    report.inputs = replace(report.inputs, pictures={"toys": {"a": "a.png"}})
     both = "Nothing speaks against them: no caption and no picture was found twice."
-    assert lines(own)["Can the labels be trusted?"][0] == both
-    other = [StageResult("missing-positives", {}, "", "m")]
-    text = lines(context(planted("m", THREE_OF_FOUR), results=other))["Can the labels be trusted?"][0]
+    assert lines(report)["Can the labels be trusted?"][0] == both
+    search_results = [StageResult("missing-positives", {}, "", "m")]
+    text = lines(context(planted("m", THREE_OF_FOUR), results=search_results))["Can the labels be trusted?"][0]
     assert text == "Nothing speaks against them.", "nobody looked for captions that are there twice"
 
 
@@ -327,17 +327,17 @@ def test_how_good_a_model_is_stays_open_where_rows_are_shifted() -> None:
         "misaligned", "30 % of the captions are compared with the vectors of another image: …", "soundness"
     )
     many = planted("m", THREE_OF_FOUR * 4)
-    for certainty, said in (("settled", "open"), ("likely", "open"), ("open", "settled")):
+    for certainty, answer in (("settled", "open"), ("likely", "open"), ("open", "settled")):
         findings = [replace(shifted, certainty=certainty)]
-        assert lines(context(many, findings=findings, results=[LOOKED]))["How good is it?"][1] == said
+        assert lines(context(many, findings=findings, results=[LOOKED]))["How good is it?"][1] == answer
 
 
 def test_what_nobody_looked_at_is_said_to_be_so() -> None:
-    own = context(planted("m", THREE_OF_FOUR), results=[StageResult("evaluate", {}, "")])
-    own.inputs = replace(own.inputs, skipped={"probes": "needs a model that makes vectors of captions"})
-    said = lines(own)
-    assert said["What does it not read?"][0] == "Not looked at: that needs a model that makes vectors of captions."
-    assert said["Can the labels be trusted?"][0] == "Not looked at."
+    report = context(planted("m", THREE_OF_FOUR), results=[StageResult("evaluate", {}, "")])
+    report.inputs = replace(report.inputs, skipped={"probes": "needs a model that makes vectors of captions"})
+    answers = lines(report)
+    assert answers["What does it not read?"][0] == "Not looked at: that needs a model that makes vectors of captions."
+    assert answers["Can the labels be trusted?"][0] == "Not looked at."
     alone = lines(context(planted("m", THREE_OF_FOUR)))
     assert list(alone) == ["How good is it?", "Not asked"]
     assert "Can the labels be trusted? These are runs alone; crosslens audit looks at more." in alone["Not asked"][0]
@@ -345,9 +345,11 @@ def test_what_nobody_looked_at_is_said_to_be_so() -> None:
 
 def test_what_a_title_claims_is_not_said_again_below_it() -> None:
     doubled = "6 captions are the caption of another image too"
-    seen = finding("same-caption", f"{doubled}: no model can tell which is meant.", "label-quality", dataset="toys")
+    same_caption = finding(
+        "same-caption", f"{doubled}: no model can tell which is meant.", "label-quality", dataset="toys"
+    )
     stage = StageResult("label-quality", {}, "", dataset="toys", sections=(Section("", (Text(("a label",)),)),))
-    section = labels(context(planted("m", THREE_OF_FOUR), findings=[seen], results=[stage]))
+    section = labels(context(planted("m", THREE_OF_FOUR), findings=[same_caption], results=[stage]))
     assert section is not None
     assert (section.title, section.parts[0]) == (doubled, Text(("No model can tell which is meant.",)))
 
@@ -359,13 +361,13 @@ def test_costs_of_changes_are_told_from_none() -> None:
         Interval(replace(points, value=-0.01, low=-0.03, high=0.01), "shuffle all words"),
     )
     study = StageResult("robustness", {}, "", "m", sections=(Section("", (Intervals(title="lost", rows=rows),)),))
-    said = lines(context(planted("m", THREE_OF_FOUR), results=[study]))["What does it not read?"]
-    assert said[0] == (
+    answer = lines(context(planted("m", THREE_OF_FOUR), results=[study]))["What does it not read?"]
+    assert answer[0] == (
         "Nothing was shown to go unread. Changed in every caption: char swap cost 8 [5, 11] points and shuffle all "
         "words cost nothing that can be told (-1 [-3, 1] points)."
     )
 
 
 def test_a_line_leads_only_to_what_the_page_has() -> None:
-    own = context(planted("m", THREE_OF_FOUR), findings=[GROUP], results=[LOOKED])
-    assert {answer.address for answer in questions(own, frozenset()).answers} == {""}
+    report = context(planted("m", THREE_OF_FOUR), findings=[GROUP], results=[LOOKED])
+    assert {answer.address for answer in questions(report, frozenset()).answers} == {""}

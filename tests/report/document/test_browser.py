@@ -130,8 +130,8 @@ def test_captions_with_markup_stay_text(opened: Opened, study: Study, tmp_path: 
     file.write_text(Report(inputs).page, encoding="utf-8")
     watched = opened(file)
     assert watched.page.evaluate("window.hacked") is None
-    shown = watched.page.locator(".query, q").all_inner_texts()
-    assert NASTY in shown
+    texts_on_page = watched.page.locator(".query, q").all_inner_texts()
+    assert NASTY in texts_on_page
     assert watched.page.locator("main img, main script, main b b").count() == 0
     assert watched.complaints == []
 

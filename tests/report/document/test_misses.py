@@ -48,11 +48,13 @@ def scenes() -> cl.Dataset:
     """
     captions: dict[str, list[str]] = {}
     for number, animal in enumerate(ANIMALS):
-        other = ANIMALS[(number + 1) % 6]
+        second_animal = ANIMALS[(number + 1) % 6]
         for role, side in (("o", "left"), ("t", "right")):
             captions[f"{role}{number}"] = [
-                f"a {animal} {side} of a {other}", f"{animal}, {side}", f"here a {animal} is {side} of a {other}"
-            ]  # fmt: skip
+                f"a {animal} {side} of a {second_animal}",
+                f"{animal}, {side}",
+                f"here a {animal} is {side} of a {second_animal}",
+            ]
     captions |= {f"v{number}": [] for number in range(6)}
     order = sorted(captions, key=lambda image: "otv".index(image[0]))
     dataset = cl.Dataset.of(
@@ -184,9 +186,9 @@ def test_nothing_is_said_of_a_picture_whose_captions_are_unknown() -> None:
     for query, (image, _) in PLANTED.items():
         first, right = cards[query].pictures
         assert (first.image, first.mark, right.mark) == (image, "wrong", "right")
-        said = DATASET.captions.filter(DATASET.captions["image"] == image)["text"].to_list()
-        assert bool(first.lines) == bool(said)
-        assert set(first.lines) <= set(said)
+        texts_of_image = DATASET.captions.filter(DATASET.captions["image"] == image)["text"].to_list()
+        assert bool(first.lines) == bool(texts_of_image)
+        assert set(first.lines) <= set(texts_of_image)
         assert cards[query].asked == DATASET.texts[DATASET.caption_rows[query]]
         assert cards[query].asked not in first.lines
     assert cards["o0#0"].pictures[0].lines == ("a dog right of a cat",), "of its captions the one most alike"
@@ -202,7 +204,7 @@ def test_a_query_has_one_card_on_the_page() -> None:
     section = misses(context)
     (cards,) = parts_of(section, QueryCards)
     assert isinstance(cards, QueryCards)
-    assert {card.query, *(own.query for own in cards.cards)} == set(PLANTED)
+    assert {card.query, *(card.query for card in cards.cards)} == set(PLANTED)
     assert len(cards.cards) == len(PLANTED) - 1
 
 
@@ -244,7 +246,7 @@ def test_findings_open_the_queries_that_they_count() -> None:
     )  # fmt: skip
     elsewhere = finding("group", "of a run that is not here", ["o0#0"], model="other")
     context = ReportContext(inputs_of(findings=(behind, pairs, elsewhere)))
-    assert [evidence_address(context, own) for own in context.findings] == ["#evidence-1", "#evidence-2", ""]
+    assert [evidence_address(context, finding) for finding in context.findings] == ["#evidence-1", "#evidence-2", ""]
     section = misses(context)
     assert section is not None
     lists = {part.target: part for part in _lists(section)}
@@ -257,7 +259,11 @@ def test_findings_open_the_queries_that_they_count() -> None:
 
 
 def _lists(section: Section) -> list[EvidenceList]:
-    inside = [part for own in section.parts for part in (own.parts if isinstance(own, Folded) else (own,))]
+    inside = [
+        part
+        for part_of_section in section.parts
+        for part in (part_of_section.parts if isinstance(part_of_section, Folded) else (part_of_section,))
+    ]
     return [part for part in inside if isinstance(part, EvidenceList)]
 
 
@@ -296,15 +302,15 @@ def test_of_several_models_the_misses_are_those_of_the_one_to_use() -> None:
 
 def test_in_a_grid_the_misses_are_those_of_the_model_that_leads_most() -> None:
     few = {query: PLANTED[query] for query in list(PLANTED)[3:4]}
-    named = {name: replace(DATASET, name=name) for name in ("x", "y", "z")}
+    datasets = {name: replace(DATASET, name=name) for name in ("x", "y", "z")}
     runs = {}
     for dataset, planted in (("x", (few, PLANTED)), ("y", (PLANTED, few)), ("z", (PLANTED, few))):
         for model, of_model in zip("ab", planted, strict=True):
             run = run_with(of_model, f"{model}-{dataset}")
-            about = {**run.provenance["dataset"], "name": dataset}
-            runs[run.name] = replace(run, provenance={**run.provenance, "dataset": about})
+            dataset_entry = {**run.provenance["dataset"], "name": dataset}
+            runs[run.name] = replace(run, provenance={**run.provenance, "dataset": dataset_entry})
     of_weakest = finding("group", "Pets are hard.", ["o0#0"], "a-y")
-    context = ReportContext(ReportInputs("t", runs, findings=(of_weakest,), datasets=named))
+    context = ReportContext(ReportInputs("t", runs, findings=(of_weakest,), datasets=datasets))
     assert context.shape == "grid"
     assert PageQueries.of_page(context).run.name == "b-y", "b leads on two of three"
     bars = PairedBars(title="What it confuses", levels=(("a", ""),), rows=())
@@ -312,7 +318,7 @@ def test_in_a_grid_the_misses_are_those_of_the_model_that_leads_most() -> None:
         StageResult("explain", {}, "", name, sections=(Section("", (Folded("Asked for “x”", (bars,)),)),))
         for name in ("a-y", "b-y")
     ]
-    section = failure_picture(ReportContext(ReportInputs("t", runs, tuple(stored), datasets=named)))
+    section = failure_picture(ReportContext(ReportInputs("t", runs, tuple(stored), datasets=datasets)))
     assert section is not None
     assert section.title == "b on y: asked for “x”", "it is said whose confusions these are"
 
@@ -355,7 +361,7 @@ def test_other_runs_have_cards_of_what_is_not_above() -> None:
     (cards,) = folded.parts
     assert isinstance(cards, QueryCards)
     assert {card.query for card in cards.cards} == set(PLANTED) - set(planted)
-    assert [own.image for own in cards.cards[0].pictures] == ["o1", "t1"]
+    assert [picture.image for picture in cards.cards[0].pictures] == ["o1", "t1"]
 
 
 def test_pages_have_every_part_as_text_too() -> None:
@@ -378,7 +384,7 @@ def test_every_chip_of_a_written_page_finds_cards(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("difference", "said"),
+    ("difference", "expected"),
     [
         ("unlike the retrieved one, it has no boat.", "Unlike the retrieved one, the right picture has no boat."),
         ("it has two dogs, the retrieved picture six.", "The right picture has two dogs, the retrieved picture six."),
@@ -387,10 +393,10 @@ def test_every_chip_of_a_written_page_finds_cards(tmp_path: Path) -> None:
         ("both pictures have a train.", "Both pictures have a train."),
     ],
 )  # fmt: skip
-def test_what_two_pictures_differ_in_is_a_sentence_of_its_own(difference: str, said: str) -> None:
+def test_what_two_pictures_differ_in_is_a_sentence_of_its_own(difference: str, expected: str) -> None:
     words = SimpleNamespace(text="", claims=())
     ranking = SimpleNamespace(text=f"The right picture comes second of 9 pictures; {difference}")
-    assert reason_of(SimpleNamespace(sentences=(words, ranking))) == (said, "")  # type: ignore[arg-type]
+    assert reason_of(SimpleNamespace(sentences=(words, ranking))) == (expected, "")  # type: ignore[arg-type]
 
 
 def test_the_bar_of_two_models_opens_its_queries() -> None:

@@ -175,8 +175,8 @@ def slow_ranks(study: Study, name: str) -> list[int]:
 def test_the_answer_says_what_counting_says(report: Report, study: Study) -> None:
     means = {name: np.mean(np.array(slow_ranks(study, name)) == 1) for name in study.scores}
     best, second = sorted(means, key=lambda name: -means[name])
-    said = f"{best} finds the right picture for {100 * means[best]:.0f} of 100 captions, {second} for"
-    assert report.sections[0].title.startswith(said)
+    beginning = f"{best} finds the right picture for {100 * means[best]:.0f} of 100 captions, {second} for"
+    assert report.sections[0].title.startswith(beginning)
     (strip,) = report.sections[0].charts
     assert isinstance(strip, Intervals)
     assert {row.name: row.figure.value for row in strip.rows} == pytest.approx(means)
@@ -258,9 +258,9 @@ def test_numbers_that_number_rows_are_no_groups_and_lengths_have_common_bins() -
     context = ReportContext(ReportInputs("t", {run.name: run for run in runs}))
     assert context.columns() == ["caption_length"]
     grouped = context.grouped("caption_length")
-    bins = {name: set(own) for name, own in grouped.items()}
+    bins = {name: set(groups) for name, groups in grouped.items()}
     assert bins["x"] <= bins["y"], "the same bins for both"
-    assert all(re.fullmatch(r"\d+ to \d+|\d+", group) for own in bins.values() for group in own)
+    assert all(re.fullmatch(r"\d+ to \d+|\d+", group) for groups in bins.values() for group in groups)
     assert sum(values.n for values in grouped["y"].values()) == 60
 
 

@@ -141,9 +141,9 @@ def site(tmp_path: Path, sqlite_file: Path) -> Iterator[Site]:
 @pytest.fixture(scope="module")
 def owned(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Owned]:
     """A judged project and its pages, shared by the tests of a module: what one decides it takes back."""
-    made = Owned(tmp_path_factory.mktemp("owned") / "runs")
-    yield made
-    made.site.database.close()
+    owned_project = Owned(tmp_path_factory.mktemp("owned") / "runs")
+    yield owned_project
+    owned_project.site.database.close()
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ from crosslens.web.judging.tasks import AnswerForm, AnswerLabel, RatingScale
 LABELS = ("object class", "colour", "count", "action", "size", "details", "successful alternative")
 
 
-def said(rows: Iterable[Sequence[Any]]) -> pl.DataFrame:
+def stored_answers(rows: Iterable[Sequence[Any]]) -> pl.DataFrame:
     """From (item, account, labels[, rating[, kind[, seconds]]])."""
     names = ("item", "account", "labels", "rating", "kind", "seconds")
     return judgement_table([dict(zip(names, row, strict=False)) for row in rows])
@@ -43,4 +43,4 @@ def drawn(seed: int, items: int = 30, judges: int = 4, missing: float = 0.3) -> 
             labels = truth if random.random() < 0.7 else {random.choice(LABELS)}
             rating = float(np.clip(base + random.integers(-2, 3), 1, 10))
             rows.append((f"i{item}", f"p{judge}", sorted(map(str, labels)), rating, "real", 3.0 + judge))
-    return said(rows)
+    return stored_answers(rows)

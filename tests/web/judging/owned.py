@@ -25,8 +25,8 @@ class Owned:
         self.project = create_project(database, "Failures of model a", "failures", overlap=3, settings=settings).id
         join(database, self.project, self.owner, "owner")
         import_items(database, self.project, folder / "model-a", None)
-        known = NewItem(ItemContent(texts=(ShownText(NASTY, "Query"),)), "check", {"labels": ["colour"]})
-        add_items(database, self.project, [known])
+        attention_check = NewItem(ItemContent(texts=(ShownText(NASTY, "Query"),)), "check", {"labels": ["colour"]})
+        add_items(database, self.project, [attention_check])
         self.people = {name: person(database, name, project=self.project) for name in ("ann", "bob", NASTY[:20])}
         self.items = [item for item in items(database, self.project) if item.kind == "real"]
         self.disputed = [str(item.id) for item in self.items[:2]]

@@ -78,18 +78,18 @@ def project(
     seed: int = 0,
     settings: ProjectSettings | None = None,
 ) -> JudgingProject:
-    made = create_project(database, "Survey", task, overlap=overlap, seed=seed, settings=settings)
-    label = (made.form.labels[0].name,)
+    new_project = create_project(database, "Survey", task, overlap=overlap, seed=seed, settings=settings)
+    label = (new_project.form.labels[0].name,)
     add_items(
         database,
-        made.id,
+        new_project.id,
         [
             *(item(f"real {n}") for n in range(real)),
             *(item(f"practice {n}", "practice", label) for n in range(practice)),
             *(item(f"check {n}", "check", label) for n in range(checks)),
         ],
     )
-    return made
+    return new_project
 
 
 def taken_back(database: Database, project: int) -> list[tuple[tuple[str, ...], int | None]]:

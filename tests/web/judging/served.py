@@ -44,16 +44,18 @@ def picture_project(site: Site, task: str, real: int, **values: Any) -> int:
     """A project over the pictures: one, or for failures two, per item."""
     dataset = site.app.state.services.library.datasets()[0].id
     practice = values.pop("practice", 0)
-    made = create_project(site.database, values.pop("name", "Balls on grass"), task, **values)
-    label = [made.form.labels[0].name]
+    new_project = create_project(site.database, values.pop("name", "Balls on grass"), task, **values)
+    label = [new_project.form.labels[0].name]
 
     def content(n: int) -> ItemContent:
-        shown = [ShownPicture(dataset, f"p{n % PICTURES}", "Retrieved")]
+        pictures = [ShownPicture(dataset, f"p{n % PICTURES}", "Retrieved")]
         if task == "failures":
-            shown.append(ShownPicture(dataset, f"p{(n + 1) % PICTURES}", "Expected"))
-        return ItemContent(tuple(shown), (ShownText(f"{1 + n % 3} red balls on grass", "Query"),))
+            pictures.append(ShownPicture(dataset, f"p{(n + 1) % PICTURES}", "Expected"))
+        return ItemContent(tuple(pictures), (ShownText(f"{1 + n % 3} red balls on grass", "Query"),))
 
     new = [NewItem(content(n)) for n in range(real)]
-    known = {"labels": label, "why": "Count the balls."}
-    add_items(site.database, made.id, [*(NewItem(content(n), "practice", known) for n in range(practice)), *new])
-    return made.id
+    expected = {"labels": label, "why": "Count the balls."}
+    add_items(
+        site.database, new_project.id, [*(NewItem(content(n), "practice", expected) for n in range(practice)), *new]
+    )
+    return new_project.id

@@ -83,11 +83,11 @@ def assignment_on(page: Response) -> int:
 
 def addresses(routes: Iterable[Any]) -> list[tuple[str, str]]:
     """Method and path of everything an application offers, in the routers that it includes too."""
-    known: list[tuple[str, str]] = []
+    routes_of_app: list[tuple[str, str]] = []
     for route in routes:
         inner = getattr(route, "original_router", None)
         if inner is not None:
-            known += addresses(inner.routes)
+            routes_of_app += addresses(inner.routes)
         else:
-            known += [(method, route.path) for method in sorted(getattr(route, "methods", None) or ())]
-    return known
+            routes_of_app += [(method, route.path) for method in sorted(getattr(route, "methods", None) or ())]
+    return routes_of_app

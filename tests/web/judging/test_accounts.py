@@ -119,23 +119,23 @@ def test_a_models_account(sqlite_database: Database) -> None:
 
 
 def test_an_invitation_is_used_up(database: Database) -> None:
-    made = project(database)
-    token = create_invitation(database, made.id, uses=2)
+    new_project = project(database)
+    token = create_invitation(database, new_project.id, uses=2)
     with database.reading() as session:
         assert session.scalar(select(InvitationRow.token_hash)) != token
     ann, ben, eve = (person(database, name) for name in ("ann", "ben", "eve"))
-    assert accept_invitation(database, token, ann) == made.id
-    assert accept_invitation(database, token, ann) == made.id, "again by the same person uses nothing up"
-    assert accept_invitation(database, token, ben) == made.id
+    assert accept_invitation(database, token, ann) == new_project.id
+    assert accept_invitation(database, token, ann) == new_project.id, "again by the same person uses nothing up"
+    assert accept_invitation(database, token, ben) == new_project.id
     assert invitation(database, token) is None
     with pytest.raises(CrosslensError, match="used or has expired"):
         accept_invitation(database, token, eve)
-    assert [name for _, name, _ in members(database, made.id)] == ["ann", "ben"]
+    assert [name for _, name, _ in members(database, new_project.id)] == ["ann", "ben"]
 
 
 def test_an_invitation_expires(database: Database, clock: Clock) -> None:
-    made = project(database)
-    token = create_invitation(database, made.id, days=1, role="owner")
+    new_project = project(database)
+    token = create_invitation(database, new_project.id, days=1, role="owner")
     offer = invitation(database, token)
     assert offer is not None
     assert (offer.project_name, offer.role) == ("Survey", "owner")
@@ -183,8 +183,8 @@ def test_the_first_account_is_made_with_the_link_of_the_terminal(tmp_path: Path)
     assert visitor.get("/setup/" + "x" * 43).status_code == 404
     assert visitor.get(path).status_code == 200
     assert visitor.post(path, {"name": "Olga", "password": "short"}).status_code == 422
-    made = visitor.post(path, {"name": "Olga", "password": PASSWORD})
-    assert (made.status_code, made.headers["location"]) == (303, "/judging")
+    response = visitor.post(path, {"name": "Olga", "password": PASSWORD})
+    assert (response.status_code, response.headers["location"]) == (303, "/judging")
     assert "Olga" in visitor.get("/judging").text
     assert site.visitor().get(path).status_code == 404
     assert site.visitor().post(path, {"name": "Eve", "password": PASSWORD}).status_code == 404
@@ -240,25 +240,25 @@ def test_guessing_is_slowed_down(site: Site) -> None:
 
 def test_change_of_password(site: Site) -> None:
     account = create_account(site.database, "Ann", PASSWORD)
-    visitor, other = site.visitor(account.id), site.visitor(account.id)
+    visitor, second_visitor = site.visitor(account.id), site.visitor(account.id)
     assert visitor.post("/account/password", {"old": "not the password", "new": "a new password"}).status_code == 422
     assert visitor.post("/account/password", {"old": PASSWORD, "new": "short"}).status_code == 422
     changed = visitor.post("/account/password", {"old": PASSWORD, "new": "a new password"})
     assert "has been changed" in visitor.get(changed.headers["location"]).text
     assert visitor.get("/account").status_code == 200
-    assert other.get("/account").status_code == 303
+    assert second_visitor.get("/account").status_code == 303
     assert site.visitor().post("/login", {"name": "Ann", "password": PASSWORD}).status_code == 401
 
 
 def test_joining_by_link(site: Site) -> None:
-    made = project(site.database)
-    path = "/join/" + create_invitation(site.database, made.id, uses=2)
+    new_project = project(site.database)
+    path = "/join/" + create_invitation(site.database, new_project.id, uses=2)
     visitor = site.visitor()
     assert "Join “Survey”" in visitor.get(path).text
     assert visitor.post(f"{path}/account", {"name": "", "password": PASSWORD}).status_code == 422
     joined = visitor.post(f"{path}/account", {"name": "Ann", "password": PASSWORD})
-    assert (joined.status_code, joined.headers["location"]) == (303, f"/projects/{made.id}")
-    assert visitor.get(f"/projects/{made.id}").status_code == 200
+    assert (joined.status_code, joined.headers["location"]) == (303, f"/projects/{new_project.id}")
+    assert visitor.get(f"/projects/{new_project.id}").status_code == 200
     taken = site.visitor().post(f"{path}/account", {"name": "ann", "password": PASSWORD})
     assert taken.status_code == 422
     assert "already used" in taken.text
@@ -295,8 +295,8 @@ class WatchedHasher:
 def test_many_who_join_keep_nobody_else_waiting(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     """More people than there are threads for requests join while no hash is finished; the login page is answered."""
     people = 45
-    made = project(site.database)
-    path = "/join/" + create_invitation(site.database, made.id, uses=people)
+    new_project = project(site.database)
+    path = "/join/" + create_invitation(site.database, new_project.id, uses=people)
     hasher = WatchedHasher(monkeypatch)
     hasher.may_go_on.clear()
     token = "x" * 43
@@ -320,7 +320,7 @@ def test_many_who_join_keep_nobody_else_waiting(site: Site, monkeypatch: pytest.
             return [(await task).status_code for task in joining]
 
     assert asyncio.run(join_together()) == [303] * people
-    assert len(members(site.database, made.id)) == people
+    assert len(members(site.database, new_project.id)) == people
     assert len(hasher.threads) == people, "a password is hashed once, not again to log in with it"
 
 
@@ -382,27 +382,31 @@ def test_every_address_that_changes_something_checks_the_token(site: Site) -> No
 
 
 def test_an_annotator_reaches_no_owner_page(site: Site) -> None:
-    made = project(site.database, 2)
-    other = project(site.database, 2)
-    ann = site.visitor(person(site.database, "ann", project=made.id))
-    owner = site.visitor(person(site.database, "own", project=made.id, role="owner"))
-    for path in (f"/projects/{other.id}", f"/projects/{other.id}/annotate", f"/projects/{other.id}/guidelines"):
+    new_project = project(site.database, 2)
+    other_project = project(site.database, 2)
+    ann = site.visitor(person(site.database, "ann", project=new_project.id))
+    owner = site.visitor(person(site.database, "own", project=new_project.id, role="owner"))
+    for path in (
+        f"/projects/{other_project.id}",
+        f"/projects/{other_project.id}/annotate",
+        f"/projects/{other_project.id}/guidelines",
+    ):
         assert ann.get(path).status_code == 404
         assert owner.get(path).status_code == 404
-    assert "/owner" not in ann.get(f"/projects/{made.id}").text
-    assert f"/projects/{made.id}/owner" in owner.get(f"/projects/{made.id}").text
-    for number in (0, -1, 2**31, 10**30, f"0{made.id}", f"{made.id}.0", f"+{made.id}"):
+    assert "/owner" not in ann.get(f"/projects/{new_project.id}").text
+    assert f"/projects/{new_project.id}/owner" in owner.get(f"/projects/{new_project.id}").text
+    for number in (0, -1, 2**31, 10**30, f"0{new_project.id}", f"{new_project.id}.0", f"+{new_project.id}"):
         assert ann.get(f"/projects/{number}").status_code == 404
 
 
 def test_every_owner_page_asks_who_is_there(site: Site) -> None:
-    made = project(site.database, 2)
-    ann = site.visitor(person(site.database, "ann", project=made.id))
+    new_project = project(site.database, 2)
+    ann = site.visitor(person(site.database, "ann", project=new_project.id))
     eve, nobody = site.visitor(person(site.database, "eve")), site.visitor()
     for method, path in addresses(site.app.routes):
         if not path.startswith("/projects/{project}/owner"):
             continue
-        filled = re.sub(r"\{[^}]+\}", "1", path.replace("{project}", str(made.id)))
+        filled = re.sub(r"\{[^}]+\}", "1", path.replace("{project}", str(new_project.id)))
         for visitor, status in ((ann, 403), (eve, 404), (nobody, 303)):
             answer = visitor.get(filled) if method in ("GET", "HEAD") else visitor.post(filled)
             assert answer.status_code == status, (method, path)
@@ -416,7 +420,7 @@ def test_require_owner(site: Site) -> None:
     from crosslens.web.judging.accounts import open_session
     from crosslens.web.judging.context import JudgingContext
 
-    made = project(site.database, 1)
+    new_project = project(site.database, 1)
     context = JudgingContext(site.settings)
 
     def status(account: int | None, number: int) -> int:
@@ -428,19 +432,20 @@ def test_require_owner(site: Site) -> None:
             return error.status_code
         return 200
 
-    ann = person(site.database, "ann", project=made.id)
-    own = person(site.database, "own", project=made.id, role="owner")
+    ann = person(site.database, "ann", project=new_project.id)
+    project_owner = person(site.database, "own", project=new_project.id, role="owner")
     eve = person(site.database, "eve")
-    assert [status(who, made.id) for who in (None, eve, ann, own, site.owner("o"))] == [303, 404, 403, 200, 200]
-    assert status(own, made.id + 1) == 404
+    statuses = [status(who, new_project.id) for who in (None, eve, ann, project_owner, site.owner("o"))]
+    assert statuses == [303, 404, 403, 200, 200]
+    assert status(project_owner, new_project.id + 1) == 404
 
 
 def test_elsewhere_annotators_see_only_what_they_judge(tmp_path: Path) -> None:
     Site(tmp_path / "runs", ["judging"]).owner()
     site = Site(tmp_path / "runs", host="0.0.0.0")
-    made = project(site.database, 1)
+    new_project = project(site.database, 1)
     nobody = site.visitor()
-    ann = site.visitor(person(site.database, "ann", project=made.id))
+    ann = site.visitor(person(site.database, "ann", project=new_project.id))
     owner = site.visitor(site.owner("second"))
     for path in ("/", "/datasets", "/judging"):
         assert nobody.get(path).status_code == 303, path
@@ -449,7 +454,7 @@ def test_elsewhere_annotators_see_only_what_they_judge(tmp_path: Path) -> None:
     assert nobody.get("/login").status_code == 200
     assert (ann.get("/").status_code, ann.get("/").headers["location"]) == (303, "/judging")
     assert ann.get("/datasets").status_code == 403
-    assert ann.get(f"/projects/{made.id}/annotate").status_code == 200
+    assert ann.get(f"/projects/{new_project.id}/annotate").status_code == 200
     assert ann.get("/pictures/x/y").status_code == 404
     assert owner.get("/datasets").status_code == 200
 

@@ -63,58 +63,62 @@ def check_whole(database: Database, project: int, overlap: int, real: int) -> No
 
 @pytest.mark.parametrize(("people", "overlap"), rest_slow([(3, 2), (4, 4), (1, 1)]))
 def test_each_item_goes_to_exactly_n_people(database: Database, people: int, overlap: int) -> None:
-    made = project(database, 7, overlap=overlap)
-    accounts = [person(database, f"p{n}", project=made.id) for n in range(people)]
+    new_project = project(database, 7, overlap=overlap)
+    accounts = [person(database, f"p{n}", project=new_project.id) for n in range(people)]
     waiting, turn = set(accounts), random.Random(3)
     while waiting:
         account = turn.choice(sorted(waiting))
-        if not work(database, made, account, most=1):
+        if not work(database, new_project, account, most=1):
             waiting.remove(account)
-    check_whole(database, made.id, overlap, 7)
-    assert project_progress(database, made.id).done == project_progress(database, made.id).needed == 7 * overlap
+    check_whole(database, new_project.id, overlap, 7)
+    assert (
+        project_progress(database, new_project.id).done
+        == project_progress(database, new_project.id).needed
+        == 7 * overlap
+    )
 
 
 def test_too_few_people_leave_items_vacant(sqlite_database: Database) -> None:
-    made = project(sqlite_database, 4, overlap=3)
-    who = person(sqlite_database, "ann", project=made.id)
-    assert len(work(sqlite_database, made, who)) == 4
-    assert next_item(sqlite_database, made, who) is None
-    assert project_progress(sqlite_database, made.id).done == 4
-    change_project(sqlite_database, made.id, 1)
-    other = person(sqlite_database, "ben", project=made.id)
-    assert next_item(sqlite_database, made, other) is None
+    new_project = project(sqlite_database, 4, overlap=3)
+    who = person(sqlite_database, "ann", project=new_project.id)
+    assert len(work(sqlite_database, new_project, who)) == 4
+    assert next_item(sqlite_database, new_project, who) is None
+    assert project_progress(sqlite_database, new_project.id).done == 4
+    change_project(sqlite_database, new_project.id, 1)
+    ben = person(sqlite_database, "ben", project=new_project.id)
+    assert next_item(sqlite_database, new_project, ben) is None
 
 
 def test_asking_again_gives_the_same_item(database: Database) -> None:
-    made = project(database, 5)
-    who = person(database, "ann", project=made.id)
-    first = given_to(database, made, who)
-    assert given_to(database, made, who) == first
+    new_project = project(database, 5)
+    who = person(database, "ann", project=new_project.id)
+    first = given_to(database, new_project, who)
+    assert given_to(database, new_project, who) == first
     assert first.following is not None
     judge(database, first.assignment, who, GOOD)
-    assert given_to(database, made, who).item == first.following
+    assert given_to(database, new_project, who).item == first.following
 
 
 def test_only_members_get_items(sqlite_database: Database) -> None:
-    made = project(sqlite_database)
+    new_project = project(sqlite_database)
     with pytest.raises(CrosslensError, match="not a member"):
-        next_item(sqlite_database, made, person(sqlite_database, "eve"))
+        next_item(sqlite_database, new_project, person(sqlite_database, "eve"))
 
 
 def test_a_second_submission_is_not_a_second_judgement(database: Database) -> None:
-    made = project(database, 2)
-    who = person(database, "ann", project=made.id)
-    assigned = given_to(database, made, who)
+    new_project = project(database, 2)
+    who = person(database, "ann", project=new_project.id)
+    assigned = given_to(database, new_project, who)
     first = judge(database, assigned.assignment, who, GOOD)
     again = judge(database, assigned.assignment, who, BAD)
     assert (first.is_new, again.is_new, again.judgement) == (True, False, first.judgement)
-    assert [entry.labels for entry in judgements(database, made.id)] == [("good",)]
+    assert [entry.labels for entry in judgements(database, new_project.id)] == [("good",)]
 
 
 def test_nobody_answers_for_somebody_else(sqlite_database: Database) -> None:
-    made = project(sqlite_database, 2)
-    ann, eve = (person(sqlite_database, name, project=made.id) for name in ("ann", "eve"))
-    assigned = given_to(sqlite_database, made, ann)
+    new_project = project(sqlite_database, 2)
+    ann, eve = (person(sqlite_database, name, project=new_project.id) for name in ("ann", "eve"))
+    assigned = given_to(sqlite_database, new_project, ann)
     for number in (assigned.assignment, 12345):
         with pytest.raises(CrosslensError, match="no longer assigned to you"):
             judge(sqlite_database, number, eve, GOOD)
@@ -123,76 +127,76 @@ def test_nobody_answers_for_somebody_else(sqlite_database: Database) -> None:
 
 
 def test_an_abandoned_item_goes_to_somebody_else(database: Database, clock: Clock) -> None:
-    made = project(database, 1, settings=ProjectSettings(expires=60))
-    ann, ben = (person(database, name, project=made.id) for name in ("ann", "ben"))
-    mine = given_to(database, made, ann)
+    new_project = project(database, 1, settings=ProjectSettings(expires=60))
+    ann, ben = (person(database, name, project=new_project.id) for name in ("ann", "ben"))
+    mine = given_to(database, new_project, ann)
     clock.advance(50)
-    assert next_item(database, made, ben) is None
-    assert given_to(database, made, ann) == mine
+    assert next_item(database, new_project, ben) is None
+    assert given_to(database, new_project, ann) == mine
     clock.advance(50)
-    assert next_item(database, made, ben) is None, "looking at it again renewed it"
+    assert next_item(database, new_project, ben) is None, "looking at it again renewed it"
     clock.advance(20)
-    taken = given_to(database, made, ben)
+    taken = given_to(database, new_project, ben)
     assert taken.item.id == mine.item.id
     assert taken.assignment != mine.assignment
     with pytest.raises(CrosslensError, match="no longer assigned"):
         judge(database, mine.assignment, ann, GOOD)
     judge(database, taken.assignment, ben, GOOD)
-    assert next_item(database, made, ann) is None
-    check_whole(database, made.id, 1, 1)
+    assert next_item(database, new_project, ann) is None
+    check_whole(database, new_project.id, 1, 1)
 
 
 def test_a_late_answer_counts_if_nobody_else_got_the_item(database: Database, clock: Clock) -> None:
-    made = project(database, 1, settings=ProjectSettings(expires=60))
-    ann, ben = (person(database, name, project=made.id) for name in ("ann", "ben"))
-    mine = given_to(database, made, ann)
+    new_project = project(database, 1, settings=ProjectSettings(expires=60))
+    ann, ben = (person(database, name, project=new_project.id) for name in ("ann", "ben"))
+    mine = given_to(database, new_project, ann)
     clock.advance(1_000)
     assert judge(database, mine.assignment, ann, GOOD).is_new
-    assert next_item(database, made, ben) is None
-    check_whole(database, made.id, 1, 1)
+    assert next_item(database, new_project, ben) is None
+    check_whole(database, new_project.id, 1, 1)
 
 
 def test_undo_takes_back_the_last_judgement_and_keeps_it(database: Database) -> None:
-    made = project(database, 3)
-    who = person(database, "ann", project=made.id)
-    first = given_to(database, made, who)
+    new_project = project(database, 3)
+    who = person(database, "ann", project=new_project.id)
+    first = given_to(database, new_project, who)
     judge(database, first.assignment, who, GOOD)
-    second = given_to(database, made, who)
+    second = given_to(database, new_project, who)
     judge(database, second.assignment, who, GOOD)
-    third = given_to(database, made, who)
-    last = annotator_progress(database, made, who).last
-    assert undo(database, made.id, who, last) == second.assignment
-    assert undo(database, made.id, who, last) is None, "pressed twice"
-    assert given_to(database, made, who).item == second.item
-    assert undo(database, made.id, who) == first.assignment
-    assert undo(database, made.id, who) is None
-    assert given_to(database, made, who).item == first.item
+    third = given_to(database, new_project, who)
+    last = annotator_progress(database, new_project, who).last
+    assert undo(database, new_project.id, who, last) == second.assignment
+    assert undo(database, new_project.id, who, last) is None, "pressed twice"
+    assert given_to(database, new_project, who).item == second.item
+    assert undo(database, new_project.id, who) == first.assignment
+    assert undo(database, new_project.id, who) is None
+    assert given_to(database, new_project, who).item == first.item
     for assigned in (first, second, third):
-        assert given_to(database, made, who).item == assigned.item
+        assert given_to(database, new_project, who).item == assigned.item
         assert judge(database, assigned.assignment, who, BAD).is_new
-    assert [entry.labels for entry in judgements(database, made.id)] == [("bad",)] * 3
-    assert [labels for labels, _ in taken_back(database, made.id)] == [("good",)] * 2
-    check_whole(database, made.id, 1, 3)
+    assert [entry.labels for entry in judgements(database, new_project.id)] == [("bad",)] * 3
+    assert [labels for labels, _ in taken_back(database, new_project.id)] == [("good",)] * 2
+    check_whole(database, new_project.id, 1, 3)
 
 
 def test_practice_comes_first_and_everybody_gets_it(sqlite_database: Database) -> None:
-    made = project(sqlite_database, 3, practice=2)
+    new_project = project(sqlite_database, 3, practice=2)
     for name in ("ann", "ben"):
-        who = person(sqlite_database, name, project=made.id)
+        who = person(sqlite_database, name, project=new_project.id)
         for text in ("practice 0", "practice 1"):
-            assigned = given_to(sqlite_database, made, who)
+            assigned = given_to(sqlite_database, new_project, who)
             assert assigned.item.content.texts[0].text == text
             assert assigned.item.expected == {"labels": ["good"], "why": f"because of {text}"}
             answer = GOOD if text == "practice 0" else BAD
             assert judge(sqlite_database, assigned.assignment, who, answer).kind == "practice"
             assert is_expected(assigned.item.expected, answer) is (text == "practice 0")
-        assert given_to(sqlite_database, made, who).item.kind == "real"
+        assert given_to(sqlite_database, new_project, who).item.kind == "real"
 
 
 def test_attention_checks_are_interleaved(sqlite_database: Database) -> None:
-    made = project(sqlite_database, 40, checks=4, settings=ProjectSettings(check_every=10))
-    who = person(sqlite_database, "ann", project=made.id)
-    texts = work(sqlite_database, made, who)
+    new_project = project(sqlite_database, 40, checks=4, settings=ProjectSettings(check_every=10))
+    who = person(sqlite_database, "ann", project=new_project.id)
+    texts = work(sqlite_database, new_project, who)
     checks = [number for number, text in enumerate(texts) if text.startswith("check")]
     assert len(texts) == 44
     assert len(set(texts)) == 44
@@ -203,21 +207,21 @@ def test_attention_checks_are_interleaved(sqlite_database: Database) -> None:
 
 
 def test_distractors_are_given_out_like_any_item(sqlite_database: Database) -> None:
-    made = project(sqlite_database, 4, overlap=2)
-    add_items(sqlite_database, made.id, [item(f"distractor {n}", "distractor", ("bad",)) for n in range(2)])
-    people = [person(sqlite_database, name, project=made.id) for name in ("ann", "ben", "cem")]
-    orders = [work(sqlite_database, made, account) for account in people]
+    new_project = project(sqlite_database, 4, overlap=2)
+    add_items(sqlite_database, new_project.id, [item(f"distractor {n}", "distractor", ("bad",)) for n in range(2)])
+    people = [person(sqlite_database, name, project=new_project.id) for name in ("ann", "ben", "cem")]
+    orders = [work(sqlite_database, new_project, account) for account in people]
     assert [len(order) for order in orders] == [6, 6, 0]
-    assert project_progress(sqlite_database, made.id).needed == 12
-    kinds = Counter(entry.kind for entry in judgements(sqlite_database, made.id))
+    assert project_progress(sqlite_database, new_project.id).needed == 12
+    kinds = Counter(entry.kind for entry in judgements(sqlite_database, new_project.id))
     assert kinds == {"real": 8, "distractor": 4}
 
 
 def test_nobody_gets_more_than_the_quota(sqlite_database: Database) -> None:
-    made = project(sqlite_database, 9, practice=1, overlap=2, settings=ProjectSettings(per_person=4))
-    who = person(sqlite_database, "ann", project=made.id)
-    assert len(work(sqlite_database, made, who)) == 5
-    progress = annotator_progress(sqlite_database, made, who)
+    new_project = project(sqlite_database, 9, practice=1, overlap=2, settings=ProjectSettings(per_person=4))
+    who = person(sqlite_database, "ann", project=new_project.id)
+    assert len(work(sqlite_database, new_project, who)) == 5
+    progress = annotator_progress(sqlite_database, new_project, who)
     assert (progress.done, progress.left) == (4, 0)
 
 
@@ -225,9 +229,9 @@ def test_the_same_seed_gives_the_same_order(sqlite_database: Database) -> None:
     ann, ben = (person(sqlite_database, name) for name in ("ann", "ben"))
     orders = {}
     for account, seed, run in ((ann, 1, 0), (ann, 1, 1), (ann, 2, 0), (ben, 1, 0)):
-        made = project(sqlite_database, 18, seed=seed)
-        join(sqlite_database, made.id, account)
-        orders[account, seed, run] = work(sqlite_database, made, account)
+        new_project = project(sqlite_database, 18, seed=seed)
+        join(sqlite_database, new_project.id, account)
+        orders[account, seed, run] = work(sqlite_database, new_project, account)
     assert orders[ann, 1, 0] == orders[ann, 1, 1]
     assert orders[ann, 1, 0] != orders[ann, 2, 0]
     assert orders[ann, 1, 0] != orders[ben, 1, 0], "people see the items in different orders"
@@ -235,58 +239,58 @@ def test_the_same_seed_gives_the_same_order(sqlite_database: Database) -> None:
 
 
 def test_progress_and_time_left(database: Database) -> None:
-    made = project(database, 10, practice=1, overlap=2)
-    ann, ben = (person(database, name, project=made.id) for name in ("ann", "ben"))
-    assert annotator_progress(database, made, ann).seconds_left is None
-    work(database, made, ann, most=4)
-    progress = annotator_progress(database, made, ann)
+    new_project = project(database, 10, practice=1, overlap=2)
+    ann, ben = (person(database, name, project=new_project.id) for name in ("ann", "ben"))
+    assert annotator_progress(database, new_project, ann).seconds_left is None
+    work(database, new_project, ann, most=4)
+    progress = annotator_progress(database, new_project, ann)
     assert (progress.done, progress.left, progress.practice_done, progress.practice) == (3, 7, 1, 1)
     assert progress.seconds_left == pytest.approx(7 * 2.0)
-    next_item(database, made, ben)
-    whole = project_progress(database, made.id)
+    next_item(database, new_project, ben)
+    whole = project_progress(database, new_project.id)
     assert (whole.done, whole.open, whole.needed) == (3, 0, 20)
 
 
 def test_a_model_takes_nobodys_turn(database: Database) -> None:
-    made = project(database, 3)
-    ann, model = person(database, "ann", project=made.id), person(database, "some model")
-    for entry in items(database, made.id):
+    new_project = project(database, 3)
+    ann, model = person(database, "ann", project=new_project.id), person(database, "some model")
+    for entry in items(database, new_project.id):
         assert record_judgement(database, entry.id, model, BAD, source="model").is_new
         assert not record_judgement(database, entry.id, model, GOOD, source="model").is_new
-    assert len(work(database, made, ann)) == 3
-    assert Counter(entry.source for entry in judgements(database, made.id)) == {"model": 3, "person": 3}
-    assert project_progress(database, made.id).done == 3
-    assert undo(database, made.id, model) is None
+    assert len(work(database, new_project, ann)) == 3
+    assert Counter(entry.source for entry in judgements(database, new_project.id)) == {"model": 3, "person": 3}
+    assert project_progress(database, new_project.id).done == 3
+    assert undo(database, new_project.id, model) is None
 
 
 def test_a_recorded_answer_of_a_person_takes_a_turn(sqlite_database: Database) -> None:
-    made = project(sqlite_database, 3, overlap=1)
-    ann, ben = (person(sqlite_database, name, project=made.id) for name in ("ann", "ben"))
-    number = items(sqlite_database, made.id)[0].id
+    new_project = project(sqlite_database, 3, overlap=1)
+    ann, ben = (person(sqlite_database, name, project=new_project.id) for name in ("ann", "ben"))
+    number = items(sqlite_database, new_project.id)[0].id
     record_judgement(sqlite_database, number, ann, GOOD, source="person")
-    assert len(work(sqlite_database, made, ben)) == 2
+    assert len(work(sqlite_database, new_project, ben)) == 2
 
 
 def test_items_may_be_added_later(sqlite_database: Database) -> None:
-    made = project(sqlite_database, 2)
-    who = person(sqlite_database, "ann", project=made.id)
-    assert len(work(sqlite_database, made, who)) == 2
-    add_items(sqlite_database, made.id, [item("late")])
-    assert work(sqlite_database, made, who) == ["late"]
+    new_project = project(sqlite_database, 2)
+    who = person(sqlite_database, "ann", project=new_project.id)
+    assert len(work(sqlite_database, new_project, who)) == 2
+    add_items(sqlite_database, new_project.id, [item("late")])
+    assert work(sqlite_database, new_project, who) == ["late"]
 
 
 def test_many_at_once_lose_and_double_nothing(database: Database) -> None:
     """Five people in threads, some of whom send everything twice, take back, or open the page in two windows."""
     real, overlap, people = 10, 3, 5
-    made = project(database, real, overlap=overlap)
-    accounts = [person(database, f"p{n}", project=made.id) for n in range(people)]
+    new_project = project(database, real, overlap=overlap)
+    accounts = [person(database, f"p{n}", project=new_project.id) for n in range(people)]
     acknowledged: Counter[int] = Counter()
     faults: list[BaseException] = []
 
     def run(account: int) -> None:
         turn = random.Random(account)
         try:
-            while (assigned := next_item(database, made, account)) is not None:
+            while (assigned := next_item(database, new_project, account)) is not None:
                 senders = [
                     threading.Thread(target=judge, args=(database, assigned.assignment, account, GOOD))
                     for _ in range(2)
@@ -296,7 +300,7 @@ def test_many_at_once_lose_and_double_nothing(database: Database) -> None:
                 for sender in senders:
                     sender.join()
                 acknowledged[account] += 1
-                if turn.random() < 0.1 and undo(database, made.id, account) is not None:
+                if turn.random() < 0.1 and undo(database, new_project.id, account) is not None:
                     acknowledged[account] -= 1
         except BaseException as error:
             faults.append(error)
@@ -307,7 +311,7 @@ def test_many_at_once_lose_and_double_nothing(database: Database) -> None:
     for thread in threads:
         thread.join()
     assert not faults
-    check_whole(database, made.id, overlap, real)
+    check_whole(database, new_project.id, overlap, real)
     with database.reading() as session:
         stored = Counter(session.scalars(select(JudgementRow.account)))
         assert stored == +acknowledged
@@ -340,11 +344,11 @@ def test_somebody_else_takes_the_item_in_the_last_moment(
     postgresql_server: Callable[[], str], monkeypatch: pytest.MonkeyPatch, count: int
 ) -> None:
     database = open_database(postgresql_server())
-    made = project(database, count)
-    ann, ben = (person(database, name, project=made.id) for name in ("ann", "ben"))
+    new_project = project(database, count)
+    ann, ben = (person(database, name, project=new_project.id) for name in ("ann", "ben"))
     faster: list[Assigned | None] = []
-    meanwhile(monkeypatch, ann, lambda: faster.append(next_item(database, made, ben)))
-    late = next_item(database, made, ann)
+    meanwhile(monkeypatch, ann, lambda: faster.append(next_item(database, new_project, ben)))
+    late = next_item(database, new_project, ann)
     assert faster[0] is not None
     if count == 1:
         assert late is None
@@ -360,27 +364,27 @@ def test_somebody_else_takes_the_item_in_the_last_moment(
 def test_another_window_of_the_same_person_is_faster(
     database: Database, monkeypatch: pytest.MonkeyPatch, event: str
 ) -> None:
-    made = project(database, 4, overlap=2, settings=ProjectSettings(per_person=2))
-    ann = person(database, "ann", project=made.id)
-    first = given_to(database, made, ann)
+    new_project = project(database, 4, overlap=2, settings=ProjectSettings(per_person=2))
+    ann = person(database, "ann", project=new_project.id)
+    first = given_to(database, new_project, ann)
     judge(database, first.assignment, ann, GOOD)
-    other: list[Assigned] = []
+    later_items: list[Assigned] = []
 
     def in_other_window() -> None:
         if event == "undone":
-            undo(database, made.id, ann)
+            undo(database, new_project.id, ann)
         else:
-            other.append(given_to(database, made, ann))
+            later_items.append(given_to(database, new_project, ann))
         if event == "judged":
-            judge(database, other[0].assignment, ann, GOOD)
+            judge(database, later_items[0].assignment, ann, GOOD)
 
     meanwhile(monkeypatch, ann, in_other_window)
-    late = next_item(database, made, ann)
+    late = next_item(database, new_project, ann)
     if event == "judged":
         assert late is None, "ann has judged as many as she may"
     else:
         assert late is not None
-        assert late.assignment == (first if event == "undone" else other[0]).assignment
+        assert late.assignment == (first if event == "undone" else later_items[0]).assignment
     with database.reading() as session:
         given = session.scalars(select(AssignmentRow.item)).all()
         assert len(given) == len(set(given)) == (1 if event == "undone" else 2)
@@ -391,18 +395,18 @@ def test_another_window_of_the_same_person_is_faster(
 def test_an_open_item_changes_while_it_is_looked_up(
     database: Database, monkeypatch: pytest.MonkeyPatch, event: str
 ) -> None:
-    made = project(database, 2)
-    ann = person(database, "ann", project=made.id)
-    first = given_to(database, made, ann)
+    new_project = project(database, 2)
+    ann = person(database, "ann", project=new_project.id)
+    first = given_to(database, new_project, ann)
     if event == "removed":
-        meanwhile(monkeypatch, ann, lambda: remove_member(database, made.id, ann))
+        meanwhile(monkeypatch, ann, lambda: remove_member(database, new_project.id, ann))
         with pytest.raises(CrosslensError, match="not a member"):
-            next_item(database, made, ann)
+            next_item(database, new_project, ann)
         with database.reading() as session:
             assert session.scalars(select(AssignmentRow.id)).all() == []
     else:
         meanwhile(monkeypatch, ann, lambda: judge(database, first.assignment, ann, GOOD))
-        assert given_to(database, made, ann).item == first.following
+        assert given_to(database, new_project, ann).item == first.following
 
 
 def meanwhile(monkeypatch: pytest.MonkeyPatch, account: int, event: Callable[[], object]) -> None:

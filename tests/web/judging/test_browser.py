@@ -160,12 +160,12 @@ def test_resume_after_closing(site: Site, open_as: Opening) -> None:
     account = person(site.database, "resumes", project=number)
     first = open_as(account, f"/projects/{number}/annotate").page
     answer(first, "1")
-    shown = first.locator("[name=assignment]").input_value()
+    assignment = first.locator("[name=assignment]").input_value()
     first.close()
     again = open_as(account, f"/projects/{number}").page
     again.get_by_role("link", name="Go on").click()
     again.wait_for_url("**/annotate")
-    assert again.locator("[name=assignment]").input_value() == shown
+    assert again.locator("[name=assignment]").input_value() == assignment
     assert again.get_by_text("1 judged, up to 3 left").is_visible()
 
 
@@ -224,8 +224,8 @@ def looked_at(site: Site) -> tuple[int, dict[str, str]]:
     captions = picture_project(site, "validity", 3, name="Captions of a benchmark with a long name")
     pairs, grades = (picture_project(site, task, 3) for task in ("pairs", "relevance"))
     account = person(site.database, "looks", project=number)
-    for other in (captions, pairs, grades):
-        join(site.database, other, account)
+    for project_id in (captions, pairs, grades):
+        join(site.database, project_id, account)
     token = create_invitation(site.database, number)
     return account, {
         "projects": "/judging",

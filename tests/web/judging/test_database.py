@@ -70,10 +70,10 @@ def test_the_file_and_its_log_are_for_its_owner_only(tmp_path: Path) -> None:
 
 def test_opening_again_keeps_everything(address: str) -> None:
     first = open_database(address)
-    made = project(first)
+    new_project = project(first)
     first.close()
     again = open_database(address)
-    assert projects(again) == [made]
+    assert projects(again) == [new_project]
     again.close()
 
 
@@ -112,7 +112,7 @@ def test_sqlite_waits_and_writes_through(sqlite_database: Database) -> None:
 @pytest.mark.parametrize("version", ["0003", "9999"])
 def test_a_database_of_another_version_is_refused_and_stays_as_it_is(address: str, version: str) -> None:
     opened = open_database(address)
-    made = project(opened)
+    new_project = project(opened)
     with opened.writing() as session:
         (current,) = session.execute(text("SELECT version_num FROM alembic_version")).scalars()
         session.execute(text(f"UPDATE alembic_version SET version_num = '{version}'"))
@@ -125,7 +125,7 @@ def test_a_database_of_another_version_is_refused_and_stays_as_it_is(address: st
         session.execute(text(f"UPDATE alembic_version SET version_num = '{current}'"))
     opened.close()
     again = open_database(address)
-    assert projects(again) == [made]
+    assert projects(again) == [new_project]
     again.close()
 
 
@@ -156,8 +156,8 @@ def test_a_password_in_a_url_is_not_printed() -> None:
 
 
 def test_a_failed_transaction_changes_nothing(database: Database) -> None:
-    made = project(database, 3)
-    before = items(database, made.id)
+    new_project = project(database, 3)
+    before = items(database, new_project.id)
 
     def fail() -> None:
         with database.writing() as session:
@@ -166,15 +166,15 @@ def test_a_failed_transaction_changes_nothing(database: Database) -> None:
 
     with pytest.raises(ZeroDivisionError):
         fail()
-    assert projects(database) == [made]
+    assert projects(database) == [new_project]
     with pytest.raises(InputError):
-        add_items(database, made.id, [item("fine"), NewItem(ItemContent())])
-    assert items(database, made.id) == before
+        add_items(database, new_project.id, [item("fine"), NewItem(ItemContent())])
+    assert items(database, new_project.id) == before
 
 
 def test_the_database_refuses_a_second_judgement(database: Database) -> None:
-    made = project(database, 1)
-    who = person(database, "ann", project=made.id)
+    new_project = project(database, 1)
+    who = person(database, "ann", project=new_project.id)
     with database.reading() as session:
         number = session.scalar(select(ItemRow.id))
 
@@ -199,36 +199,36 @@ def test_the_database_refuses_a_second_judgement(database: Database) -> None:
 
 def test_projects_items_and_members(database: Database) -> None:
     owner = person(database, "olga")
-    made = create_project(database, " Failures ", "failures", overlap=2, seed=7, owner=owner)
-    assert (made.name, made.overlap, made.seed, made.form.several) == ("Failures", 2, 7, True)
-    numbers = add_items(database, made.id, [item(f"{n}") for n in range(20)])
-    assert [entry.id for entry in items(database, made.id)] == numbers
-    assert [entry.content.texts[0].text for entry in items(database, made.id)] == [str(n) for n in range(20)]
-    who = person(database, "ann", project=made.id)
-    join(database, made.id, owner, "annotator")
-    assert members(database, made.id) == [(who, "ann", "annotator"), (owner, "olga", "owner")]
-    other = project(database)
-    assert projects(database, who) == [made]
-    assert projects(database) == [made, other]
+    failures = create_project(database, " Failures ", "failures", overlap=2, seed=7, owner=owner)
+    assert (failures.name, failures.overlap, failures.seed, failures.form.several) == ("Failures", 2, 7, True)
+    numbers = add_items(database, failures.id, [item(f"{n}") for n in range(20)])
+    assert [entry.id for entry in items(database, failures.id)] == numbers
+    assert [entry.content.texts[0].text for entry in items(database, failures.id)] == [str(n) for n in range(20)]
+    who = person(database, "ann", project=failures.id)
+    join(database, failures.id, owner, "annotator")
+    assert members(database, failures.id) == [(who, "ann", "annotator"), (owner, "olga", "owner")]
+    other_project = project(database)
+    assert projects(database, who) == [failures]
+    assert projects(database) == [failures, other_project]
 
 
 def test_positions_are_drawn_from_the_seed(sqlite_database: Database) -> None:
     def order(seed: int) -> list[str]:
-        made = project(sqlite_database, 30, practice=3, seed=seed)
+        new_project = project(sqlite_database, 30, practice=3, seed=seed)
         with sqlite_database.reading() as session:
-            rows = session.scalars(select(ItemRow).where(ItemRow.project == made.id).order_by(ItemRow.position))
+            rows = session.scalars(select(ItemRow).where(ItemRow.project == new_project.id).order_by(ItemRow.position))
             return [row.content["texts"][0]["text"] for row in rows]
 
-    first, same, other = order(1), order(1), order(2)
-    assert first == same != other
-    assert first[:3] == other[:3] == ["practice 0", "practice 1", "practice 2"]
-    assert sorted(first) == sorted(other)
+    first, same, other_seed = order(1), order(1), order(2)
+    assert first == same != other_seed
+    assert first[:3] == other_seed[:3] == ["practice 0", "practice 1", "practice 2"]
+    assert sorted(first) == sorted(other_seed)
     assert first[3:] != [f"real {n}" for n in range(30)]
 
 
 def test_overlap_can_be_raised(sqlite_database: Database) -> None:
-    made = project(sqlite_database, 3, practice=1, overlap=2)
-    change_project(sqlite_database, made.id, 5)
+    new_project = project(sqlite_database, 3, practice=1, overlap=2)
+    change_project(sqlite_database, new_project.id, 5)
     with sqlite_database.reading() as session:
         assert sorted(session.scalars(select(ItemRow.vacancies))) == [0, 5, 5, 5]
 
@@ -256,9 +256,9 @@ def test_unknown_task(sqlite_database: Database) -> None:
     ],
 )
 def test_items_that_cannot_be_used(sqlite_database: Database, bad: NewItem, problem: str) -> None:
-    made = project(sqlite_database, 0)
+    new_project = project(sqlite_database, 0)
     with pytest.raises(InputError, match=problem):
-        add_items(sqlite_database, made.id, [item("fine"), bad])
+        add_items(sqlite_database, new_project.id, [item("fine"), bad])
 
 
 def test_items_of_a_project_that_does_not_exist(sqlite_database: Database) -> None:
@@ -268,8 +268,8 @@ def test_items_of_a_project_that_does_not_exist(sqlite_database: Database) -> No
 
 def test_ids_are_never_used_again(sqlite_database: Database) -> None:
     """A form opened before its item went to somebody else must not answer another item."""
-    made = project(sqlite_database, 2)
-    who = person(sqlite_database, "ann", project=made.id)
+    new_project = project(sqlite_database, 2)
+    who = person(sqlite_database, "ann", project=new_project.id)
     numbers = []
     for _ in range(2):
         with sqlite_database.writing() as session:

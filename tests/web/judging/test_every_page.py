@@ -52,8 +52,8 @@ class Everything:
         ).id
         join(database, self.project, self.owner, "owner")
         content = ItemContent((ShownPicture("toys", NASTY, NASTY),), (ShownText(NASTY, NASTY),), {"query": NASTY})
-        known = {"labels": ["yes"], "why": NASTY}
-        add_items(database, self.project, [*[NewItem(content)] * 3, NewItem(content, "practice", known)])
+        expected = {"labels": ["yes"], "why": NASTY}
+        add_items(database, self.project, [*[NewItem(content)] * 3, NewItem(content, "practice", expected)])
         self.ann = person(database, "ann", project=self.project)
         self.ben = person(database, f"ben {NASTY}"[:60], project=self.project)
         model = model_account(database, "vlm").id
@@ -65,8 +65,8 @@ class Everything:
         real = next(item for item in stored if item.kind == "real")
         record_judgement(database, real.id, self.ann, Answer(("yes",), None, NASTY), source="person")
         practice = next(item for item in stored if item.kind == "practice")
-        own = record_judgement(database, practice.id, self.ann, Answer(("no",), None, NASTY), source="person")
-        self.judgement = own.judgement
+        recorded = record_judgement(database, practice.id, self.ann, Answer(("no",), None, NASTY), source="person")
+        self.judgement = recorded.judgement
         self.token = create_invitation(database, self.project)
         self.reset = make_reset_link(database, create_account(database, f"reset {NASTY}"[:60], "a long password").id)
 
@@ -84,9 +84,9 @@ class Everything:
 
 @pytest.fixture(scope="module")
 def everything(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Everything]:
-    made = Everything(tmp_path_factory.mktemp("every") / "runs")
-    yield made
-    made.site.database.close()
+    every_page = Everything(tmp_path_factory.mktemp("every") / "runs")
+    yield every_page
+    every_page.site.database.close()
 
 
 def asked(everything: Everything, visitor: Visitor) -> dict[str, str]:
@@ -97,20 +97,20 @@ def asked(everything: Everything, visitor: Visitor) -> dict[str, str]:
 
 
 def test_markup_stays_text_on_every_page(everything: Everything) -> None:
-    seen: dict[str, str] = {}
-    shown = 0
+    content_of: dict[str, str] = {}
+    pages_with_texts = 0
     for account in (everything.owner, everything.ann, None):
         for path, content in asked(everything, everything.site.visitor(account)).items():
-            seen[path] = content
+            content_of[path] = content
             if "<!DOCTYPE html>" not in content:
                 continue
-            shown += html.escape("<script>alert", quote=False) in content
+            pages_with_texts += html.escape("<script>alert", quote=False) in content
             assert "<script>alert" not in content, path
             assert "<img src=x" not in content, path
             plain = re.sub(r"&lt;img src=x onerror=alert\(1\)&gt;", "", content)
             assert not re.search(r"\son\w+\s*=|\sstyle\s*=|<script(?![^>]*\ssrc=)|javascript:", plain), path
-    assert shown >= 10, "the texts of the project are on its pages"
-    unseen = {path for path in everything.pages() if path not in seen}
+    assert pages_with_texts >= 10, "the texts of the project are on its pages"
+    unseen = {path for path in everything.pages() if path not in content_of}
     assert unseen <= {"/setup/{token}"}, "a page that nobody looked at"
 
 

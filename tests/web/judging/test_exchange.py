@@ -25,7 +25,7 @@ from crosslens.web.judging.exporting import judged_pairs
 from crosslens.web.judging.importing import pair_items, run_items, survey_items
 from crosslens.web.judging.results import ProjectAnswers
 from crosslens.web.judging.tasks import TASKS, Answer, ItemContent, NewItem, ShownPicture, ShownText, label_grades
-from tests.web.judging.judged import results_of, said
+from tests.web.judging.judged import results_of, stored_answers
 
 FAILURES, VALIDITY, PAIRS, RELEVANCE = TASKS.values()
 
@@ -53,20 +53,20 @@ def test_failures_of_text_queries(run: cl.Run) -> None:
     (first, second), note = run_items(run, DATASET, "t2i", shown_as="toys-1")
     assert first.content.texts == (ShownText("the dog", "Query"),)
     assert first.content.pictures == (ShownPicture("toys-1", "b", "Retrieved"),)
-    about = first.content.about
-    assert (about["image"], about["caption"], about["query"], about["run"]) == ("b", "a#1", "a#1", "model a")
-    assert (about["expected_image"], about["metrics"]["rank"]) == ("a", 2)
-    assert about["metrics"]["margin"] == pytest.approx(0.7)
+    facts = first.content.about
+    assert (facts["image"], facts["caption"], facts["query"], facts["run"]) == ("b", "a#1", "a#1", "model a")
+    assert (facts["expected_image"], facts["metrics"]["rank"]) == ("a", 2)
+    assert facts["metrics"]["margin"] == pytest.approx(0.7)
     assert note == "no concept metrics and causes: the dataset toys has no objects"
-    assert not {"causes", "CA"} & {*about, *about["metrics"]}
+    assert not {"causes", "CA"} & {*facts, *facts["metrics"]}
     assert second.content.texts
     json.dumps(json_form(first.content), allow_nan=False)
 
 
 def test_failures_of_image_queries(run: cl.Run) -> None:
     (item,), _ = run_items(run, DATASET, "i2t", shown_as="toys-1")
-    about = item.content.about
-    assert (about["image"], about["caption"]) == ("c", about["item"])
+    facts = item.content.about
+    assert (facts["image"], facts["caption"]) == ("c", facts["item"])
     assert item.content.pictures == (ShownPicture("toys-1", "c", "Query"),)
     assert item.content.texts[0].title == "Retrieved"
 
@@ -83,26 +83,26 @@ def test_failures_come_with_concept_metrics_and_causes(run: cl.Run, tmp_path: Pa
     boxes: dict[str, list[float]] = {"x": [0] * 4, "y": [0] * 4, "w": [1, 2, 3, 4], "h": [1, 2, 3, 4]}
     ids = {"object": list("1234"), "synset": ["dog.n.01", "cat.n.01", "dog.n.01", "bird.n.01"]}
     dataset = replace(DATASET, objects=pl.DataFrame({**objects, **ids, **boxes}))
-    found, note = run_items(run, dataset, "t2i", shown_as="t")
+    new_items, note = run_items(run, dataset, "t2i", shown_as="t")
     assert note == ""
     # a#1 asks for the dog of a and gets b, which has one beside a cat; c#0 asks for the birds of c and gets a.
-    dog, birds = (item.content.about for item in found)
+    dog, birds = (item.content.about for item in new_items)
     by_hand = [
         concept_metrics([{"synset": "dog.n.01"}], [{"synset": "cat.n.01"}, {"synset": "dog.n.01"}]),
         concept_metrics([{"synset": "bird.n.01"}], [{"synset": "dog.n.01"}]),
     ]
-    for about, expected in zip((dog, birds), by_hand, strict=True):
+    for facts, expected in zip((dog, birds), by_hand, strict=True):
         for name in ("CA", "NonCommonSimilarity", "CE"):
-            assert about["metrics"].get(name) == (
+            assert facts["metrics"].get(name) == (
                 expected[name] if expected[name] is None else pytest.approx(expected[name])
             )
     assert (dog["metrics"]["CA"], birds["metrics"]["CA"]) == (1, 0)
     assert (dog["causes"]["object"], birds["causes"]["object"]) == (False, True)
     part, _ = run_items(run, dataset, "t2i", shown_as="t", limit=1)
-    assert part[0] in found
+    assert part[0] in new_items
     overview = explain_run(run, dataset, "t2i", resamples=0)
     file = save_overview(overview, tmp_path / "why") / "failures.parquet"
-    assert pair_items(file, dataset, shown_as="t") == found
+    assert pair_items(file, dataset, shown_as="t") == new_items
     alone = tmp_path / "failures.parquet"
     alone.write_bytes(file.read_bytes())
     assert pair_items(alone, dataset, shown_as="t")[0].content.about["run"] == ""
@@ -188,9 +188,9 @@ def test_the_survey_has_the_hard_pairs_with_the_lowest_scores(tmp_path: Path, mo
     assert [item.content.about["caption"] for item in survey[:4]] == [caption for _, caption in sorted(hard)[:4]]
     assert survey[0].content.about["metrics"][f"score[{model}]"] == min(hard)[0]
     for item in survey[4:]:
-        about = item.content.about
+        facts = item.content.about
         assert (item.kind, item.expected) == ("distractor", {"labels": ["bad"]})
-        assert not about["caption"].startswith(about["image"] + "#")
+        assert not facts["caption"].startswith(facts["image"] + "#")
     assert len({item.content.about["image"] for item in survey[4:]}) == 5
     assert survey_items(path, dataset, options, shown_as="t") == survey
     everything = survey_items(path, dataset, replace(options, hardest=100, distractors=0), shown_as="t")
@@ -239,7 +239,7 @@ def test_what_labels_are_worth() -> None:
         label_grades(PAIRS.form, {"god": 3})
 
 
-JUDGED = said(
+JUDGED = stored_answers(
     [
         ("1", "ann", ["2"]), ("1", "bob", ["2"]), ("1", "cid", ["0"]),
         ("2", "ann", ["3"]), ("2", "bob", ["1"]),
@@ -262,25 +262,25 @@ def test_majority_mean_and_adjudicated_grades() -> None:
 
 
 def test_several_labels_of_one_person_count_by_the_lowest() -> None:
-    table = said([("1", "ann", ["colour", "count"], 4), ("2", "ann", ["successful_alternative"], 9)])
+    table = stored_answers([("1", "ann", ["colour", "count"], 4), ("2", "ann", ["successful_alternative"], 9)])
     pairs = {"1": ("a", "b#0"), "2": ("b", "a#0")}
     assert grades_of(judged_pairs(table, pairs, FAILURES.form)) == {("a", "b#0"): 0, ("b", "a#0"): 1}
     assert grades_of(judged_pairs(table, pairs, FAILURES.form, "rating")) == {("a", "b#0"): 4, ("b", "a#0"): 9}
 
 
 def test_unsure_is_no_judgement_and_labels_need_grades() -> None:
-    table = said([("1", "ann", ["unsure"]), ("1", "bob", ["good"]), ("2", "ann", ["unsure"])])
+    table = stored_answers([("1", "ann", ["unsure"]), ("1", "bob", ["good"]), ("2", "ann", ["unsure"])])
     judged = judged_pairs(table, {"1": ("a", "b#0"), "2": ("b", "a#0")}, VALIDITY.form, "mean")
     assert grades_of(judged) == {("a", "b#0"): 1, ("b", "a#0"): None}
-    own = replace(
+    renamed_labels = replace(
         PAIRS.form, labels=(replace(PAIRS.form.labels[0], name="yes"), replace(PAIRS.form.labels[1], name="no"))
     )
     with pytest.raises(UsageError, match="have no grades"):
-        judged_pairs(table, {}, own)
+        judged_pairs(table, {}, renamed_labels)
 
 
 def test_a_pair_in_two_items_is_one_pair() -> None:
-    table = said([("1", "ann", ["3"]), ("2", "ann", ["1"]), ("2", "bob", ["1"])])
+    table = stored_answers([("1", "ann", ["3"]), ("2", "ann", ["1"]), ("2", "bob", ["1"])])
     judged = judged_pairs(table, {"1": ("a", "b#0"), "2": ("a", "b#0")}, RELEVANCE.form)
     assert judged.select("judge", "score", "grade").rows() == [("ann", 2, 2), ("bob", 1, 2)]
 
@@ -326,7 +326,9 @@ def test_a_table_of_scores_is_qrels_too_and_grades_must_agree(tmp_path: Path) ->
     with pytest.raises(InputError, match="no pair has a grade"):
         read_relevance(path)
     with pytest.raises(InputError, match="is not in toys"):
-        export_content(relevance_of(said([("1", "a", ["1"])]), {"1": ("z", "b#0")}), "x.parquet", None, DATASET)
+        export_content(
+            relevance_of(stored_answers([("1", "a", ["1"])]), {"1": ("z", "b#0")}), "x.parquet", None, DATASET
+        )
 
 
 # Out: files

@@ -80,8 +80,10 @@ def test_builder_project_judgements_builder(place: Path, call: Call) -> None:
     rejected = pl.read_parquet("bench/rejected.parquet")
     assert set(rejected.filter(verdict="bad")["caption"]) == {names["disputed"], names["bad"]}
     log = [json.loads(line) for line in Path("bench/decisions.jsonl").read_text().splitlines()]
-    (said,) = [entry for entry in log if entry.get("step") == "annotated" and entry["caption"] == names["corrected"]]
-    assert said["said"] == [["good", "a corrected caption of the picture", ""]] * 2
+    (log_entry,) = [
+        entry for entry in log if entry.get("step") == "annotated" and entry["caption"] == names["corrected"]
+    ]
+    assert log_entry["said"] == [["good", "a corrected caption of the picture", ""]] * 2
     database.close()
 
 
@@ -98,8 +100,8 @@ def test_the_server_shows_the_pictures_of_candidates(
     assert isinstance(site.settings, WebSettings)
     assert call("judging", "new", "Captions", "--task", "validity", "--folder", "runs").code == 0
     assert call("judging", "import", "1", "bench", "--folder", "runs").code == 0
-    shown = items(site.database, 1)[0].content.pictures[0]
-    answer = site.visitor(site.owner()).get(f"/pictures/{shown.dataset}/{shown.image}")
+    picture = items(site.database, 1)[0].content.pictures[0]
+    answer = site.visitor(site.owner()).get(f"/pictures/{picture.dataset}/{picture.image}")
     assert (answer.status_code, answer.headers["content-type"]) == (200, "image/jpeg")
     names = judge_all(site.database, items(site.database, 1))
     exported = call(*EXPORT)

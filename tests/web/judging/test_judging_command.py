@@ -36,8 +36,8 @@ def scenes(tmp_path_factory: pytest.TempPathFactory) -> Path:
     write_scenes(folder / "scenes", IMAGES, seed=3, workers=1)
     dataset = cl.load_dataset(folder / "scenes")
     noise = np.random.default_rng(0).normal(size=(len(dataset.image_ids), len(dataset.caption_ids)))
-    own = np.equal.outer(np.arange(len(dataset.image_ids)), dataset.caption_image)
-    np.save(folder / "scores.npy", noise + 2 * own)
+    matches = np.equal.outer(np.arange(len(dataset.image_ids)), dataset.caption_image)
+    np.save(folder / "scores.npy", noise + 2 * matches)
     return folder
 
 
@@ -75,12 +75,12 @@ def test_from_failures_to_relevance_and_the_human_ceiling(root: Path, call: Call
     assert (again.json["added"], again.json["known"]) == ({}, count)
     assert two_people_judge(root / "runs" / "judging.sqlite") == count
 
-    shown = call("judging", "status", "1")
-    assert "human ceiling" in shown.out
-    assert re.search(r"disagreements +1\n", shown.out)
+    status = call("judging", "status", "1")
+    assert "human ceiling" in status.out
+    assert re.search(r"disagreements +1\n", status.out)
     stored = call("judging", "status", "1", "--json").json
     assert stored["decided"] == {"adjudicated": 1, "all": count - 1}
-    assert re.search(r"% \[[\d., ]+\] on average\n", shown.out), (
+    assert re.search(r"% \[[\d., ]+\] on average\n", status.out), (
         "two judges: one of them always gives the most frequent answer"
     )
     (listed,) = call("judging", "status", "--json").json
@@ -112,10 +112,10 @@ def test_from_failures_to_relevance_and_the_human_ceiling(root: Path, call: Call
     assert ceiling.code == 0, ceiling.err
     assert "one judge" in ceiling.out
     assert "ceiling" in ceiling.out
-    found = call("agreement", "--dataset", "scenes", "--judgements", "judgements.parquet",
+    judges = call("agreement", "--dataset", "scenes", "--judgements", "judgements.parquet",
                  "--resamples", "0", "--json").json["judges"]  # fmt: skip
-    assert found["pairs"] == count
-    assert 0 < found["ceiling"] <= 1
+    assert judges["pairs"] == count
+    assert 0 < judges["ceiling"] <= 1
     rated = call("judging", "export", "1", "-o", "ratings.parquet", "--rule", "rating")
     assert rated.code == 0
     assert pl.read_parquet("ratings.parquet")["grade"].max() == 9  # the owner's rating
@@ -131,7 +131,7 @@ def test_causes_of_people_against_concept_metrics(root: Path, call: Call) -> Non
     again = call("judging", "import", "1", "runs/poor", "--json").json
     assert (again["added"], again["known"], again["updated"], again["note"]) == ({}, count, 0, "")
     two_people_judge(root / "runs" / "judging.sqlite")
-    status, shown = call("judging", "status", "1", "--json").json, call("judging", "status", "1").out
+    status, status_page = call("judging", "status", "1", "--json").json, call("judging", "status", "1").out
     failures = {row["query"]: row for row in pl.read_parquet("why/failures.parquet").to_dicts()}
     answers = load_answers(opened(root), 1)
     rows = [(failures[item.content.about["query"]], name) for name, item in answers.items.items()]
@@ -139,23 +139,23 @@ def test_causes_of_people_against_concept_metrics(root: Path, call: Call) -> Non
     judged |= {item: answer.rating for item, answer in answers.adjudicated.items()}
     for metric in ("NonCommonSimilarity", "rank"):  # CA is the same for all of these
         both = [(row[metric], judged[name]) for row, name in rows if row[metric] is not None]
-        (found,) = [row for row in status["correlations"] if (row["judged"], row["metric"]) == ("rating", metric)]
-        assert found["items"] == len(both)
-        assert found["spearman"] == pytest.approx(spearmanr(*zip(*both, strict=True)).statistic)
-        assert f"{found['spearman']:.2f}" in shown.split(f"\n{metric} ")[1].splitlines()[0]
+        (correlation,) = [row for row in status["correlations"] if (row["judged"], row["metric"]) == ("rating", metric)]
+        assert correlation["items"] == len(both)
+        assert correlation["spearman"] == pytest.approx(spearmanr(*zip(*both, strict=True)).statistic)
+        assert f"{correlation['spearman']:.2f}" in status_page.split(f"\n{metric} ")[1].splitlines()[0]
     assert "not explained" not in {row["cause"] for row in status["derived_causes"]["kappa"]}
     ratings = answers.table["rating"]
     assert status["rating"]["mean"] == pytest.approx(ratings.mean())
-    assert re.search(rf"mean rating +{ratings.mean():.2f} \[", shown)
+    assert re.search(rf"mean rating +{ratings.mean():.2f} \[", status_page)
     assert [row["count"] for row in status["ratings"]] == [int((ratings == n).sum()) for n in range(1, 11)]
 
 
 def test_a_survey_of_the_hard_pairs_with_the_lowest_scores(root: Path, call: Call) -> None:
-    other = np.random.default_rng(1).normal(size=np.load("scores.npy").shape)
-    np.save("other.npy", other)
-    made = call("analyze", "difficulty", "--runs", "poor=scores.npy", "other=other.npy", "--dataset", "scenes",
+    noisy = np.random.default_rng(1).normal(size=np.load("scores.npy").shape)
+    np.save("other.npy", noisy)
+    table_call = call("analyze", "difficulty", "--runs", "poor=scores.npy", "other=other.npy", "--dataset", "scenes",
                 "--calibration", "poor=2.5", "other=0.5", "-o", "difficulty.parquet")  # fmt: skip
-    assert made.code == 0, made.err
+    assert table_call.code == 0, table_call.err
     hard = pl.read_parquet("difficulty.parquet").filter(difficulty="hard")
     assert hard.height > 5
     call("judging", "new", "Survey", "--task", "pairs", "--overlap", "2", "--per-person", "2")
@@ -178,19 +178,21 @@ def test_a_survey_of_the_hard_pairs_with_the_lowest_scores(root: Path, call: Cal
             record_judgement(database, item.id, bob, Answer(("good",)), source="person")
         record_judgement(database, item.id, ann, Answer(("good" if good else "bad",)), source="person")
     database.close()
-    shown = call("judging", "status", "1").out
-    assert re.search(r"agreement that a pair fits +30\.0 % \[[\d., ]+\] on average, 0\.0 % at least", shown)
-    assert re.search(r"true negatives +3 of 3 judgements right \(100\.0 %\)", shown)
+    status = call("judging", "status", "1").out
+    assert re.search(r"agreement that a pair fits +30\.0 % \[[\d., ]+\] on average, 0\.0 % at least", status)
+    assert re.search(r"true negatives +3 of 3 judgements right \(100\.0 %\)", status)
     # in subsets of as many pairs as one person gets, and one by one, the lowest score first, with their pictures
     for line in ("1 to 2 +50.0 +0.0", "3 to 4 +25.0 +0.0", "5 to 5 +0.0 +0.0"):
-        assert re.search(line, shown), line
+        assert re.search(line, status), line
     call("judging", "status", "1", "--serve-data", "scenes", "--write", "survey.html")
     page = Path("survey.html").read_text()
     pairs = re.findall(
         r"([\d.]+) % of (\d) say that it fits(?:(?!say that).)*?score\[other\] (-?[\d.]+)", page, re.DOTALL
     )
     shares = [("100.0", "2"), ("0.0", "1"), ("0.0", "1"), ("50.0", "2"), ("0.0", "1")]
-    assert pairs == [(*said, f"{score:.3f}") for said, (score, _) in zip(shares, lowest, strict=True)]
+    assert pairs == [
+        (*shares_of_pair, f"{score:.3f}") for shares_of_pair, (score, _) in zip(shares, lowest, strict=True)
+    ]
     assert page.count('src="data:image') >= len({item.content.pictures[0].image for item in stored[:5]})
 
 
@@ -319,9 +321,9 @@ def test_an_interrupted_table_is_gone_on_with(root: Path, call: Call, server: Se
     assert done.json["cost"] == pytest.approx((1_000 * 3 + 18 * 15) / 1e6)
     lines = [json.loads(line) for line in Path("answers.jsonl").read_text().splitlines()]
     assert [line["image"] for line in lines] == list(dataset.image_ids[:4])
-    other = call(*words, "--name", "another")
-    assert other.code != 0
-    assert "answers.jsonl holds other answers than those of another" in other.err
+    renamed = call(*words, "--name", "another")
+    assert renamed.code != 0
+    assert "answers.jsonl holds other answers than those of another" in renamed.err
     again = call(*words, "--name", "another", "--overwrite")
     assert "tokens: 2,000 sent, 36 received; cost 0.0065" in again.out
 

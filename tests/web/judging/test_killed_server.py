@@ -72,9 +72,9 @@ class Judges:
                     self.interrupted += 1
                     time.sleep(0.1)
                     continue
-                shown = re.search(r"<blockquote[^>]*>([^<]*)</blockquote>", page)
-                if sent.status_code == 303 and sent.headers["location"].endswith("/annotate") and shown is not None:
-                    self.acknowledged[name, shown[1]] = label
+                quotation = re.search(r"<blockquote[^>]*>([^<]*)</blockquote>", page)
+                if sent.status_code == 303 and sent.headers["location"].endswith("/annotate") and quotation is not None:
+                    self.acknowledged[name, quotation[1]] = label
                 elif not sent.headers.get("location", "").endswith("note=again"):
                     self.problems.append(f"{sent.status_code} {sent.text[:300]}")
 
@@ -82,12 +82,12 @@ class Judges:
 def test_what_a_killed_server_acknowledged_is_exported(address: str, tmp_path: Path) -> None:
     (tmp_path / "runs").mkdir()
     database = open_database(address)
-    made = project(database, ITEMS, overlap=PEOPLE)
-    cookies = [open_session(database, person(database, f"p{n}", project=made.id)) for n in range(PEOPLE)]
+    new_project = project(database, ITEMS, overlap=PEOPLE)
+    cookies = [open_session(database, person(database, f"p{n}", project=new_project.id)) for n in range(PEOPLE)]
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     server = start(tmp_path / "runs", address, port)
-    judges = Judges(port, made.id, cookies)
+    judges = Judges(port, new_project.id, cookies)
     try:
         for thread in judges.threads:
             thread.start()
@@ -101,7 +101,7 @@ def test_what_a_killed_server_acknowledged_is_exported(address: str, tmp_path: P
     finally:
         server.kill()
         server.wait()
-    lines = export_content(load_answers(database, made.id), "answers.jsonl").decode().splitlines()
+    lines = export_content(load_answers(database, new_project.id), "answers.jsonl").decode().splitlines()
     rows = [json.loads(line) for line in lines]
     exported = {(row["judge"], row["shown_text"]): row["labels"] for row in rows}
     assert judges.problems == []

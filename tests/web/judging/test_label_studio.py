@@ -51,8 +51,12 @@ def problems(tasks: Any, interface: str) -> list[str]:
             if not isinstance(task["data"].get(variable), OBJECTS[tag.tag]):
                 wrong.append(f"no {variable} in the data")
         every = [*task["annotations"], *task["predictions"]]
-        wrong += ["a prediction without model_version" for said in task["predictions"] if not said.get("model_version")]
-        results = [entry for said in every for entry in said["result"]]
+        wrong += [
+            "a prediction without model_version"
+            for prediction in task["predictions"]
+            if not prediction.get("model_version")
+        ]
+        results = [entry for prediction in every for entry in prediction["result"]]
         wrong += ["an id twice"] * (len({entry["id"] for entry in results}) < len(results))
         wrong += [problem for entry in results for problem in of_result(entry, controls)]
     return wrong
@@ -79,12 +83,14 @@ def of_result(entry: dict[str, Any], controls: dict[Any, Any]) -> list[str]:
 
 def items(pictures: int, texts: int) -> dict[str, NewItem]:
     """Two items; the second shows less than the first where that is possible."""
-    made = {}
+    new_items = {}
     for number in range(2):
-        shown = tuple(ShownPicture("toys-1", f"a b{n}.jpg") for n in range(max(pictures - number, pictures > 0)))
-        said = tuple(ShownText(f"<text> & {n}") for n in range(max(texts - number, texts > 0)))
-        made[str(number)] = NewItem(ItemContent(shown, said, {"caption": "c1"}))
-    return made
+        pictures_of_item = tuple(
+            ShownPicture("toys-1", f"a b{n}.jpg") for n in range(max(pictures - number, pictures > 0))
+        )
+        texts_of_item = tuple(ShownText(f"<text> & {n}") for n in range(max(texts - number, texts > 0)))
+        new_items[str(number)] = NewItem(ItemContent(pictures_of_item, texts_of_item, {"caption": "c1"}))
+    return new_items
 
 
 def answered(form: AnswerForm) -> tuple[Any, dict[str, Answer]]:
@@ -104,10 +110,10 @@ def answered(form: AnswerForm) -> tuple[Any, dict[str, Answer]]:
 @pytest.mark.parametrize(("pictures", "texts"), [(1, 1), (2, 1), (1, 2), (0, 1), (1, 0)])
 @pytest.mark.parametrize("task", TASKS)
 def test_tasks_fit_their_interface(task: str, pictures: int, texts: int) -> None:
-    form, shown = TASKS[task].form, items(pictures, texts)
+    form, item_of = TASKS[task].form, items(pictures, texts)
     table, final = answered(form)
-    tasks = json.loads(json.dumps(label_studio_tasks(table, shown, final, "http://127.0.0.1:8000/pictures/")))
-    assert problems(tasks, interface_of(form, shown)) == []
+    tasks = json.loads(json.dumps(label_studio_tasks(table, item_of, final, "http://127.0.0.1:8000/pictures/")))
+    assert problems(tasks, interface_of(form, item_of)) == []
     annotations = tasks[0]["annotations"]
     assert tasks[0]["data"]["judges"] == ["ann", "ben", "adjudicated"]
     assert [entry["ground_truth"] for entry in annotations] == [False, False, True]
@@ -127,12 +133,12 @@ def test_labels_with_markup_stay_labels() -> None:
 
 
 def test_the_check_can_fail() -> None:
-    form, shown = TASKS["failures"].form, items(1, 1)
+    form, item_of = TASKS["failures"].form, items(1, 1)
     table, final = answered(form)
-    interface = interface_of(form, shown)
+    interface = interface_of(form, item_of)
 
     def broken(path: tuple[Any, ...], value: Any) -> list[str]:
-        tasks = json.loads(json.dumps(label_studio_tasks(table, shown, final)))
+        tasks = json.loads(json.dumps(label_studio_tasks(table, item_of, final)))
         entry = tasks
         for step in path[:-1]:
             entry = entry[step]

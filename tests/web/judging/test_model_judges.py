@@ -34,8 +34,8 @@ CONTENTS = [
 ]
 
 
-def no_picture(shown: ShownPicture) -> bytes:
-    return f"jpeg of {shown.image}".encode()
+def no_picture(picture: ShownPicture) -> bytes:
+    return f"jpeg of {picture.image}".encode()
 
 
 @pytest.fixture
@@ -93,10 +93,10 @@ def test_pictures_travel_as_data_and_texts_of_items_are_quoted() -> None:
 
 def test_a_dry_run_shows_the_prompt_without_the_bytes_of_pictures() -> None:
     judging = ModelJudge(Endpoint("http://x", "vlm"), FAILURES.form, FAILURES.guidelines, no_picture)
-    shown = judging.first_prompt(CONTENTS)
-    assert shown.startswith("[system]\n")
-    assert "<image/jpeg, 12 bytes>" in shown
-    assert "base64" not in shown
+    prompt = judging.first_prompt(CONTENTS)
+    assert prompt.startswith("[system]\n")
+    assert "<image/jpeg, 12 bytes>" in prompt
+    assert "base64" not in prompt
     with pytest.raises(UsageError, match="no item"):
         judging.first_prompt([])
 
@@ -117,7 +117,7 @@ def test_pictures_are_made_small(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "said", "answer"),
+    ("kind", "reply", "answer"),
     [
         (PAIRS, '{"labels": ["bad"]}', Answer(("bad",))),
         (PAIRS, '```json\n{"labels": ["good"]}\n```', Answer(("good",))),
@@ -126,12 +126,12 @@ def test_pictures_are_made_small(tmp_path: Path) -> None:
         (RELEVANCE, '{"labels": ["3"]}', Answer(("3",))),
     ],
 )
-def test_answers_that_can_be_used(kind: Any, said: str, answer: Answer) -> None:
-    assert read_item_answer(kind.form, said) == answer
+def test_answers_that_can_be_used(kind: Any, reply: str, answer: Answer) -> None:
+    assert read_item_answer(kind.form, reply) == answer
 
 
 @pytest.mark.parametrize(
-    ("kind", "said", "problem"),
+    ("kind", "reply", "problem"),
     [
         (PAIRS, "Sure! good", "it is not JSON"),
         (PAIRS, '["good"]', "not a JSON object"),
@@ -148,9 +148,9 @@ def test_answers_that_can_be_used(kind: Any, said: str, answer: Answer) -> None:
         (VALIDITY, '{"labels": ["good"], "text": 3}', "not a text"),
     ],
 )
-def test_answers_that_cannot(kind: Any, said: str, problem: str) -> None:
+def test_answers_that_cannot(kind: Any, reply: str, problem: str) -> None:
     with pytest.raises(InvalidAnswer, match=problem):
-        read_item_answer(kind.form, said)
+        read_item_answer(kind.form, reply)
 
 
 # Asking

@@ -95,28 +95,28 @@ def test_the_setup_links_of_two_servers_make_one_owner(site: Site, tmp_path: Pat
 @pytest.mark.parametrize("with_tables", rest_slow(["postgresql", "sqlite"]), indirect=True)
 @pytest.mark.parametrize("uses", rest_slow([3, 1]))
 def test_an_invitation_lets_in_as_many_as_it_says(site: Site, uses: int) -> None:
-    made = project(site.database, 1)
-    path = f"/join/{create_invitation(site.database, made.id, uses=uses)}"
+    new_project = project(site.database, 1)
+    path = f"/join/{create_invitation(site.database, new_project.id, uses=uses)}"
     with_account = [person(site.database, f"member {n}") for n in range(PEOPLE // 2)]
     statuses = posts(site, path, lambda _: {}, with_account)
-    assert statuses[303] == len(members(site.database, made.id)) == min(uses, len(with_account))
-    path = f"/join/{create_invitation(site.database, made.id, uses=uses)}"
-    before = len(members(site.database, made.id))
+    assert statuses[303] == len(members(site.database, new_project.id)) == min(uses, len(with_account))
+    path = f"/join/{create_invitation(site.database, new_project.id, uses=uses)}"
+    before = len(members(site.database, new_project.id))
     statuses = posts(site, f"{path}/account", new_person, [None] * PEOPLE)
-    assert statuses[303] == len(members(site.database, made.id)) - before == uses
+    assert statuses[303] == len(members(site.database, new_project.id)) - before == uses
 
 
 @pytest.mark.parametrize("with_tables", rest_slow(["sqlite", "postgresql"]), indirect=True)
 def test_a_name_is_taken_once(site: Site) -> None:
-    made = project(site.database, 1)
-    path = f"/join/{create_invitation(site.database, made.id, uses=PEOPLE)}/account"
+    new_project = project(site.database, 1)
+    path = f"/join/{create_invitation(site.database, new_project.id, uses=PEOPLE)}/account"
     statuses = posts(site, path, lambda n: {"name": ("Ann", "ANN", " ann ")[n % 3], "password": PASSWORD}, [None] * 6)
     assert statuses == {303: 1, 422: 5}
 
 
 def test_the_same_items_imported_at_once_are_added_once(site: Site) -> None:
-    made = project(site.database, 1)
+    new_project = project(site.database, 1)
     new = [item(f"item {n}") for n in range(20)]
-    results = at_once([lambda: add_new_items(site.database, made.id, new, "x") for _ in range(4)])
-    assert len(items(site.database, made.id)) == 21
+    results = at_once([lambda: add_new_items(site.database, new_project.id, new, "x") for _ in range(4)])
+    assert len(items(site.database, new_project.id)) == 21
     assert sorted(sum(result.added.values()) for result in results) == [0, 0, 0, 20]

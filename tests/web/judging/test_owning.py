@@ -43,8 +43,8 @@ def test_only_owners_reach_them(owned: Owned, path: str) -> None:
     assert annotator.get(owned.address(path)).status_code == 403
     stranger = owned.site.visitor()
     assert stranger.get(owned.address(path)).status_code == 303
-    other = create_project(owned.site.database, "Other", "pairs")
-    assert owned.site.visitor(owned.people["bob"]).get(f"/projects/{other.id}/owner{path}").status_code == 404
+    other_project = create_project(owned.site.database, "Other", "pairs")
+    assert owned.site.visitor(owned.people["bob"]).get(f"/projects/{other_project.id}/owner{path}").status_code == 404
 
 
 def test_annotators_change_nothing_and_no_form_works_without_its_token(owned: Owned, owner: Visitor) -> None:
@@ -96,8 +96,8 @@ def test_concept_metrics_and_derived_causes_beside_what_people_said(owned: Owned
     (details,) = [row for row in derived["kappa"] if row["label"] == "details"]
     cells = [details[name] for name in ("items", "both", "people", "derived", "neither")]
     assert details["items"] == sum(cells[1:])
-    shown = "".join(f'<td class="number">{count}</td>' for count in cells)
-    assert f'<th scope="row">Details</th><td>detail</td>{shown}' in page
+    cells_of_table = "".join(f'<td class="number">{count}</td>' for count in cells)
+    assert f'<th scope="row">Details</th><td>detail</td>{cells_of_table}' in page
 
 
 def test_the_true_image_is_shown_beside_the_retrieved_one(owned: Owned, tmp_path: Path) -> None:
@@ -194,9 +194,9 @@ def test_failures_of_explain_by_page(owned: Owned, owner: Visitor, tmp_path: Pat
     files = {"table": ("failures.parquet", (tmp_path / "failures.parquet").read_bytes())}
     page = owner.client.post(f"/judging/upload/{by_table}", data=fields, files=files).text
     assert f"Added: {len(expected)} real." in page
-    shown = items(owned.site.database, by_table)
+    items_of_table = items(owned.site.database, by_table)
 
-    def seen(item: Any) -> tuple[Any, ...]:
+    def compared(item: Any) -> tuple[Any, ...]:
         content = item.content
         return (
             content.about["query"],
@@ -206,7 +206,7 @@ def test_failures_of_explain_by_page(owned: Owned, owner: Visitor, tmp_path: Pat
             content.about["causes"],
         )
 
-    assert sorted(map(seen, shown), key=str) == sorted(map(seen, expected), key=str)
+    assert sorted(map(compared, items_of_table), key=str) == sorted(map(compared, expected), key=str)
 
 
 @pytest.mark.parametrize(("rows", "characters"), rest_slow([(80_000, 1000), (1, 80_000_000), (0, 0)]))
@@ -227,8 +227,8 @@ def test_tables_in_parquet_by_page(owned: Owned, owner: Visitor, rows: int, char
 
 
 def test_invitations_settings_and_correlations_with_a_run(owned: Owned, owner: Visitor) -> None:
-    made = owner.post(owned.address("/invite"), {"uses": "2", "days": "1"})
-    token = re.search(r"http://127\.0\.0\.1:8000(/join/[\w-]+)", made.text)
+    invitation = owner.post(owned.address("/invite"), {"uses": "2", "days": "1"})
+    token = re.search(r"http://127\.0\.0\.1:8000(/join/[\w-]+)", invitation.text)
     assert token is not None
     assert owned.site.visitor().get(token[1]).status_code == 200
     assert "uses is 0" in owner.post(owned.address("/invite"), {"uses": "0"}).text.lower()

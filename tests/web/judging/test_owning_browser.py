@@ -49,12 +49,12 @@ def open_as(browser: Any, owned: Owned, address: str) -> Iterator[Opening]:
         context.add_cookies([{"name": SESSION_COOKIE, "value": token, "url": address}])
         watched = Watched(context.new_page())
         watched.page.goto(address + path)
-        seen.append(watched)
+        opened.append(watched)
         return watched
 
-    seen: list[Watched] = []
+    opened: list[Watched] = []
     yield opening
-    for watched in seen:
+    for watched in opened:
         assert [line for line in watched.complaints if "403" not in line] == []
         assert {request for request in watched.requests if not request.startswith((address, "data:"))} == set()
     for context in contexts:

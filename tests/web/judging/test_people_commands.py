@@ -51,9 +51,9 @@ def test_members_and_invitations(database: Database, call: Call) -> None:
     assert [(row["name"], row["role"]) for row in listed["members"]] == [("Ann", "annotator"), ("Ben", "annotator")]
     (offer,) = listed["invitations"]
     assert (offer["uses"], offer["used"]) == (2, 0)
-    shown = call("judging", "members", "1").out
-    assert "Ann" in shown
-    assert offer["id"] in shown
+    output = call("judging", "members", "1").out
+    assert "Ann" in output
+    assert offer["id"] in output
     left = json.loads(call("judging", "members", "1", "--remove", "ann", "--revoke", offer["id"], "--json").out)
     assert ([row["name"] for row in left["members"]], left["invitations"]) == (["Ben"], [])
     for words, problem in (
@@ -76,8 +76,8 @@ def test_an_invitation_leads_to_the_running_server(
             assert (invited.code, invited.err) == (0, "")
             assert invited.out.startswith(f"{address}join/")
             assert call("judging", "accounts", "--reset", "Ann").out.startswith(f"{address}reset/")
-            named = call("judging", "invite", "1", "--address", "https://example.org/")
-            assert named.out.startswith("https://example.org/join/")
+            invitation = call("judging", "invite", "1", "--address", "https://example.org/")
+            assert invitation.out.startswith("https://example.org/join/")
         assert running_address(Path("runs")) is None
     with _findable(Path("runs"), address):  # left behind: nothing answers there
         guessed = call("judging", "invite", "1", "--json")

@@ -56,9 +56,9 @@ def make(folder: Path, **settings: Any) -> Served:
     Site(folder / "runs", ["judging"]).owner()
     site = Site(folder / "runs", datasets=tuple(data), image_folders=(folder / "first", folder / "second"), **settings)
     ids = {dataset.name: dataset_id(dataset.name, dataset.fingerprint) for dataset in data}
-    shown = {"one": [("first", "shown"), ("first", "kept/inside")], "two": [("second", "also shown")]}
+    pictures_of = {"one": [("first", "shown"), ("first", "kept/inside")], "two": [("second", "also shown")]}
     projects, people = {}, {"owner of all": site.owner("second owner")}
-    for name, pictures in shown.items():
+    for name, pictures in pictures_of.items():
         projects[name] = create_project(site.database, name, "pairs").id
         content = ItemContent(tuple(ShownPicture(ids[d], image) for d, image in pictures), (ShownText("x"),))
         add_items(site.database, projects[name], [NewItem(content)])
@@ -72,9 +72,9 @@ def make(folder: Path, **settings: Any) -> Served:
 
 @pytest.fixture(scope="module", params=["0.0.0.0", "127.0.0.1"])
 def served(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    made = make(tmp_path_factory.mktemp("pictures"), host=request.param)
-    yield made
-    made.site.database.close()
+    with_pictures = make(tmp_path_factory.mktemp("pictures"), host=request.param)
+    yield with_pictures
+    with_pictures.site.database.close()
 
 
 FIRST, SECOND = {("first", "shown"), ("first", "kept/inside")}, {("second", "also shown")}

@@ -33,12 +33,12 @@ from crosslens.web.judging.agreement import (
 from crosslens.web.judging.database.projects import StoredItem
 from crosslens.web.judging.tasks import Answer, ItemContent
 from tests.report.conftest import run as run  # a run made by hand
-from tests.web.judging.judged import LABELS, drawn, results_of, said
+from tests.web.judging.judged import LABELS, drawn, results_of, stored_answers
 
 
 def test_a_judge_judges_an_item_once() -> None:
     with pytest.raises(InputError, match="'ann' judged item '1' twice"):
-        said([("1", "ann", ["colour"]), ("1", "ann", ["count"])])
+        stored_answers([("1", "ann", ["colour"]), ("1", "ann", ["count"])])
 
 
 # Agreement
@@ -71,8 +71,8 @@ def test_alpha_of_answers_and_of_every_label(seed: int) -> None:
 def test_kappa_of_a_two_by_two_table() -> None:
     """Cohen's usual example: 20 both yes, 15 both no, 5 and 10 differ: p_o = 0.7, p_e = 0.5, κ = 0.4."""
     answers = [("yes", "yes")] * 20 + [("yes", "no")] * 5 + [("no", "yes")] * 10 + [("no", "no")] * 15
-    table = said(
-        (str(i), judge, [said]) for i, pair in enumerate(answers) for judge, said in zip("ab", pair, strict=True)
+    table = stored_answers(
+        (str(i), judge, [label]) for i, pair in enumerate(answers) for judge, label in zip("ab", pair, strict=True)
     )
     result = measure_project(table, ("yes", "no"))
     assert result.answers.kappa == pytest.approx(0.4)
@@ -80,7 +80,9 @@ def test_kappa_of_a_two_by_two_table() -> None:
 
 
 def test_labels_with_an_order_are_scores() -> None:
-    table = said([("1", "a", ["3"]), ("1", "b", ["2"]), ("2", "a", ["0"]), ("2", "b", ["0"]), ("3", "a", ["1"])])
+    table = stored_answers(
+        [("1", "a", ["3"]), ("1", "b", ["2"]), ("2", "a", ["0"]), ("2", "b", ["0"]), ("3", "a", ["1"])]
+    )
     result = measure_project(table, grades={str(n): float(n) for n in range(4)})
     nan = float("nan")
     scores = np.array([[3, 2], [0, 0], [1, nan]])
@@ -92,7 +94,7 @@ def test_labels_with_an_order_are_scores() -> None:
 
 def test_mean_and_minimum_agreement_as_imp_counts() -> None:
     """IMP's Table 1 has the mean share of good over pairs, and the least: here 3/4 and 1 of four people."""
-    table = said(
+    table = stored_answers(
         (item, person, ["good" if (item, person) != ("1", "d") else "bad"]) for item in "12" for person in "abcd"
     )
     shares = measure_project(table, fits="good").by_item
@@ -101,12 +103,12 @@ def test_mean_and_minimum_agreement_as_imp_counts() -> None:
     assert measure_project(table, fits="bad").by_item.mean == 0.125
     people = person_agreement(table)
     assert people.each == {"a": 1.0, "b": 1.0, "c": 1.0, "d": 0.5}
-    assert person_agreement(said([("1", "a", ["x"]), ("1", "b", ["y"]), ("1", "c", ["z"])])).each == {}
+    assert person_agreement(stored_answers([("1", "a", ["x"]), ("1", "b", ["y"]), ("1", "c", ["z"])])).each == {}
 
 
 def test_a_pair_that_all_call_bad_has_no_agreement() -> None:
     """25 pairs, 10 of them bad for all four people and 15 good for all: 60 % on average, 0 % at least."""
-    table = said((str(n), person, ["bad" if n < 10 else "good"]) for n in range(25) for person in "abcd")
+    table = stored_answers((str(n), person, ["bad" if n < 10 else "good"]) for n in range(25) for person in "abcd")
     result = measure_project(table, ("good", "bad"), fits="good")
     assert (result.by_item.mean, result.by_item.minimum) == (pytest.approx(0.6), 0)
     assert result.as_dict()["fits"] == "good"
@@ -114,7 +116,7 @@ def test_a_pair_that_all_call_bad_has_no_agreement() -> None:
 
 
 def test_no_judgements_are_no_agreement() -> None:
-    result = measure_project(said([]), LABELS)
+    result = measure_project(stored_answers([]), LABELS)
     assert result.items == 0
     assert isnan(result.answers.alpha)
     assert isnan(result.by_item.mean)
@@ -125,7 +127,7 @@ def test_no_judgements_are_no_agreement() -> None:
 
 
 def test_majority_ties_and_adjudication() -> None:
-    table = said(
+    table = stored_answers(
         [
             ("all", "a", ["colour"], 4), ("all", "b", ["colour"], 6),
             ("most", "a", ["colour", "count"]), ("most", "b", ["colour"]), ("most", "c", ["colour", "count"]),
@@ -160,7 +162,7 @@ def test_majority_label_by_label(seed: int) -> None:
 
 
 def test_disagreements_the_most_disputed_first_adjudicated_last() -> None:
-    table = said(
+    table = stored_answers(
         [
             ("same", "a", ["colour"]), ("same", "b", ["colour"]),
             ("once", "a", ["colour"]), ("once", "b", ["colour"]), ("once", "c", ["count"]),
@@ -195,7 +197,9 @@ def test_numbers_of_causes_as_in_the_paper() -> None:
     """EXPL: of 103 pairs, 85 have one wrong semantic class, 15 two, 3 three: 82.52, 14.56 and 2.91 %."""
     causes = LABELS[:6]
     rows = [("one", 1)] * 85 + [("two", 2)] * 15 + [("three", 3)] * 3 + [("none", 0)] * 24
-    table = said((str(i), "a", causes[:number] or ["successful alternative"]) for i, (_, number) in enumerate(rows))
+    table = stored_answers(
+        (str(i), "a", causes[:number] or ["successful alternative"]) for i, (_, number) in enumerate(rows)
+    )
     numbers = results_of(table).numbers_of_causes
     assert numbers is not None
     assert numbers["causes"].to_list() == [0, 1, 2, 3]
@@ -206,7 +210,7 @@ def test_numbers_of_causes_as_in_the_paper() -> None:
 
 def test_labels_together_and_rules_between_them() -> None:
     answers = [["action", "details"]] * 6 + [["action"]] * 2 + [["details"]] * 4 + [["colour"]] * 8
-    results = results_of(said((str(i), "a", labels) for i, labels in enumerate(answers)))
+    results = results_of(stored_answers((str(i), "a", labels) for i, labels in enumerate(answers)))
     together = {(a, b): (count, share) for a, b, count, share in results.together.iter_rows()}
     assert together["action", "details"] == (6, 0.3)
     assert together["colour", "count"] == (0, 0)
@@ -218,13 +222,13 @@ def test_labels_together_and_rules_between_them() -> None:
 
 
 def test_ratings() -> None:
-    table = said([("1", "a", [], 1), ("1", "b", [], 10), ("2", "a", [], 7.5), ("2", "b", [])])
+    table = stored_answers([("1", "a", [], 1), ("1", "b", [], 10), ("2", "a", [], 7.5), ("2", "b", [])])
     ratings = results_of(table).ratings
     assert ratings is not None
     counts = dict(ratings.select("rating", "count").iter_rows())
     assert counts == {**dict.fromkeys(range(1, 11), 0), 1: 1, 8: 1, 10: 1}
     assert results_of(table).mean_rating.mean == pytest.approx(18.5 / 3)
-    assert isnan(results_of(said([])).mean_rating.mean)
+    assert isnan(results_of(stored_answers([])).mean_rating.mean)
 
 
 # People
@@ -237,7 +241,7 @@ def test_people_speed_checks_and_agreement() -> None:
         ("1", "bob", ["good"], None, "real", 1.0), ("c", "bob", ["good"], None, "check", 1.0),
         ("p", "bob", ["good"], None, "practice", 1.0),
     ]  # fmt: skip
-    people = people_table(said(rows), {"c": ["bad"], "d": ["bad"], "p": ["good"]})
+    people = people_table(stored_answers(rows), {"c": ["bad"], "d": ["bad"], "p": ["good"]})
     ann, bob = people.to_dicts()
     assert (ann["account"], ann["judged"], ann["seconds"], ann["agreement"]) == ("ann", 2, 6.0, 1.0)
     assert (ann["check_right"], ann["check_given"], ann["distractor_right"], ann["distractor_given"]) == (1, 1, 0, 1)
@@ -274,8 +278,8 @@ def test_causes_of_people_against_derived_ones() -> None:
     random = np.random.default_rng(4)
     names = ("object_class", "colour", "successful_alternative", "smell")
     said_of = {str(n): [name for name in names if random.random() < 0.4] or ["smell"] for n in range(40)}
-    table = said((item, "ann", labels) for item, labels in said_of.items())
-    split = said([("split", "ann", ["colour"]), ("split", "bob", ["smell"])])
+    table = stored_answers((item, "ann", labels) for item, labels in said_of.items())
+    split = stored_answers([("split", "ann", ["colour"]), ("split", "bob", ["smell"])])
     derived: dict[str, dict[str, bool | None]] = {
         str(n): {cause: [True, False, None][random.integers(3)] for cause in ("object", "colour", "not explained")}
         for n in range(30)
@@ -284,10 +288,10 @@ def test_causes_of_people_against_derived_ones() -> None:
     assert result is not None
     assert (result.items, result.causes) == (30, ["object", "colour", "not explained"])
     for row in result.table.to_dicts():
-        own = [item for item in derived if row["label"] in said_of[item]]
-        assert row["items"] == len(own)
+        judged_items = [item for item in derived if row["label"] in said_of[item]]
+        assert row["items"] == len(judged_items)
         assert {cause: row[cause] for cause in result.causes} == {
-            cause: sum(derived[item][cause] is True for item in own) for cause in result.causes
+            cause: sum(derived[item][cause] is True for item in judged_items) for cause in result.causes
         }
     pairs = {"object_class": "object", "colour": "colour"}
     assert dict(result.kappa.select("label", "cause").iter_rows()) == pairs
@@ -301,20 +305,24 @@ def test_causes_of_people_against_derived_ones() -> None:
         assert row["kappa"] == pytest.approx(((both + neither) / total - chance) / (1 - chance))
         assert row["kappa_low"] < row["kappa"] < row["kappa_high"]
     assert compare_causes(decide(table), names, {}) is None
-    constant = compare_causes(decide(said([("1", "ann", ["colour"])])), names, {"1": {"colour": True}})
+    constant = compare_causes(decide(stored_answers([("1", "ann", ["colour"])])), names, {"1": {"colour": True}})
     assert constant is not None
     assert constant.kappa.select("kappa", "kappa_low", "kappa_high").row(0) == (None, None, None)
     # Ten copies of every item, each group of copies one query: as little is known as of one.
     copies = {f"{item}.{n}": item for item in said_of for n in range(10)}
-    many = compare_causes(decide(said((item, "ann", said_of[own]) for item, own in copies.items())), names,
-                          {item: derived[own] for item, own in copies.items() if own in derived}, copies)  # fmt: skip
+    many = compare_causes(
+        decide(stored_answers((item, "ann", said_of[original]) for item, original in copies.items())),
+        names,
+        {item: derived[original] for item, original in copies.items() if original in derived},
+        copies,
+    )
     assert many is not None
     ends = ["kappa", "kappa_low", "kappa_high"]
     assert np.allclose(many.kappa.select(ends).to_numpy(), result.kappa.select(ends).to_numpy(), atol=0.05)
 
 
 def test_shares_of_labels_by_item_and_metrics_of_a_run(run) -> None:  # type: ignore[no-untyped-def]
-    table = said([("1", "a", ["good"]), ("1", "b", ["bad"]), ("2", "a", ["good"])])
+    table = stored_answers([("1", "a", ["good"]), ("1", "b", ["bad"]), ("2", "a", ["good"])])
     results = results_of(table, ("good", "bad", "unsure"))
     assert results._quantities == {"good": {"1": 0.5, "2": 1.0}, "bad": {"1": 0.5, "2": 0.0}}
     items = {
@@ -327,10 +335,10 @@ def test_shares_of_labels_by_item_and_metrics_of_a_run(run) -> None:  # type: ig
 
 
 def test_a_model_against_what_people_decided() -> None:
-    people = said([(i, judge, labels, rating) for i, labels, rating in
+    people = stored_answers([(i, judge, labels, rating) for i, labels, rating in
                    (("1", ["colour"], 2), ("2", ["count"], 4), ("3", ["colour"], 9)) for judge in ("ann", "bob")]
                   + [("4", "ann", ["size"], 1), ("4", "bob", ["count"], 1)])  # fmt: skip
-    model = said([("1", "vlm", ["colour"], 1), ("2", "vlm", ["colour"], 5), ("3", "vlm", ["colour"], 8),
+    model = stored_answers([("1", "vlm", ["colour"], 1), ("2", "vlm", ["colour"], 5), ("3", "vlm", ["colour"], 8),
                   ("4", "vlm", ["size"], 3), ("5", "vlm", ["size"], 3)])  # fmt: skip
     (result,) = model_agreement(model, people, decide(people), ("colour", "count"))
     assert (result.model, result.judged, result.compared) == ("vlm", 5, 3)  # of item 4 nothing is decided
@@ -338,4 +346,4 @@ def test_a_model_against_what_people_decided() -> None:
     assert result.person == pytest.approx(3 / 4)
     assert result.kappa == pytest.approx(0)  # a model that always says the same
     assert result.score == pytest.approx(pearsonr([1, 5, 8, 3], [2, 4, 9, 1]).statistic)
-    assert model_agreement(said([]), people, decide(people)) == ()
+    assert model_agreement(stored_answers([]), people, decide(people)) == ()

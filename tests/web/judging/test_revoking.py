@@ -66,35 +66,35 @@ def everything_in(database: Database) -> str:
 
 
 def test_a_member_who_is_removed_is_out_and_open_items_go_to_others(database: Database) -> None:
-    made = project(database, 2)
-    ann, ben = (person(database, name, project=made.id) for name in ("ann", "ben"))
-    first, _ = next_item(database, made, ann), next_item(database, made, ben)
+    new_project = project(database, 2)
+    ann, ben = (person(database, name, project=new_project.id) for name in ("ann", "ben"))
+    first, _ = next_item(database, new_project, ann), next_item(database, new_project, ben)
     assert first is not None
     judge(database, first.assignment, ann, Answer(("good",)))
-    remove_member(database, made.id, ben)
+    remove_member(database, new_project.id, ben)
     with pytest.raises(CrosslensError, match="not a member"):
-        next_item(database, made, ben)
-    again = next_item(database, made, ann)
+        next_item(database, new_project, ben)
+    again = next_item(database, new_project, ann)
     assert again is not None, "the item that ben had open"
-    remove_member(database, made.id, ann)
+    remove_member(database, new_project.id, ann)
     with pytest.raises(CrosslensError, match="no longer assigned"):
         judge(database, again.assignment, ann, Answer(("good",)))
-    assert members(database, made.id) == []
-    assert load_answers(database, made.id).table["account"].to_list() == ["ann"], "judgements stay"
+    assert members(database, new_project.id) == []
+    assert load_answers(database, new_project.id).table["account"].to_list() == ["ann"], "judgements stay"
     with pytest.raises(CrosslensError, match="not a member"):
-        remove_member(database, made.id, ben)
+        remove_member(database, new_project.id, ben)
 
 
 def test_the_last_owner_cannot_be_removed(database: Database) -> None:
-    made = project(database, 1)
-    ann, ben = (person(database, name, project=made.id, role="owner") for name in ("ann", "ben"))
-    remove_member(database, made.id, ann)
-    for change in (lambda: remove_member(database, made.id, ben), lambda: close_account(database, ben)):
-        with pytest.raises(ConflictError, match=f"the last owner of project {made.id} cannot be removed"):
+    new_project = project(database, 1)
+    ann, ben = (person(database, name, project=new_project.id, role="owner") for name in ("ann", "ben"))
+    remove_member(database, new_project.id, ann)
+    for change in (lambda: remove_member(database, new_project.id, ben), lambda: close_account(database, ben)):
+        with pytest.raises(ConflictError, match=f"the last owner of project {new_project.id} cannot be removed"):
             change()
-    assert [name for _, name, _ in members(database, made.id)] == ["ben"]
+    assert [name for _, name, _ in members(database, new_project.id)] == ["ben"]
     olga = create_account(database, "Olga", None, is_owner=True)
-    remove_member(database, made.id, ben)  # Olga owns everything
+    remove_member(database, new_project.id, ben)  # Olga owns everything
     with pytest.raises(ConflictError, match="the last owner cannot be removed"):
         close_account(database, olga.id)
     assert "Olga" in everything_in(database)
@@ -102,9 +102,9 @@ def test_the_last_owner_cannot_be_removed(database: Database) -> None:
 
 @pytest.mark.parametrize("with_tables", rest_slow(["sqlite", "postgresql"]), indirect=True)
 def test_owners_who_close_each_other_at_once_leave_one(database: Database) -> None:
-    made = project(database, 1)
+    new_project = project(database, 1)
     owners = [create_account(database, f"owner {n}", None, is_owner=True).id for n in range(4)]
-    own = [person(database, f"own {n}", project=made.id, role="owner") for n in range(4)]
+    project_owners = [person(database, f"own {n}", project=new_project.id, role="owner") for n in range(4)]
 
     def closed(account: int) -> bool:
         try:
@@ -115,24 +115,26 @@ def test_owners_who_close_each_other_at_once_leave_one(database: Database) -> No
 
     assert sum(at_once([lambda n=n: closed(n) for n in owners])) == 3
     assert [line.kind for line in list_accounts(database)].count("owner") == 1
-    assert all(at_once([lambda n=n: closed(n) for n in own])), "the owner of the server owns the project, too"
+    assert all(at_once([lambda n=n: closed(n) for n in project_owners])), (
+        "the owner of the server owns the project, too"
+    )
 
 
 def test_a_revoked_invitation_lets_nobody_in(database: Database) -> None:
-    made, other = project(database, 1), project(database, 1)
-    token, kept = (create_invitation(database, made.id, uses=5) for _ in range(2))
+    new_project, other_project = project(database, 1), project(database, 1)
+    token, kept = (create_invitation(database, new_project.id, uses=5) for _ in range(2))
     ann, ben = person(database, "ann"), person(database, "ben")
     accept_invitation(database, token, ann)
-    first, second = open_invitations(database, made.id)
+    first, second = open_invitations(database, new_project.id)
     assert (first.used, second.used) == (1, 0)
     with pytest.raises(CrosslensError, match="there is no invitation"):
-        revoke_invitation(database, other.id, first.id)
-    revoke_invitation(database, made.id, first.id)
+        revoke_invitation(database, other_project.id, first.id)
+    revoke_invitation(database, new_project.id, first.id)
     with pytest.raises(CrosslensError, match="used or has expired"):
         accept_invitation(database, token, ben)
     with pytest.raises(CrosslensError, match="used or has expired"):
         accept_with_new_account(database, token, "Cleo", PASSWORD)
-    assert [name for _, name, _ in members(database, made.id)] == ["ann"], "who has joined stays"
+    assert [name for _, name, _ in members(database, new_project.id)] == ["ann"], "who has joined stays"
     accept_invitation(database, kept, ben)
 
 
@@ -213,8 +215,8 @@ def test_a_new_password_that_is_overtaken_leaves_no_session(
     name = "set_password" if page == "/account/password" else "reset_password"
     change = getattr(routes, name)
 
-    def overtaken(*values: Any, **named: Any) -> Any:
-        changed = change(*values, **named)
+    def overtaken(*values: Any, **keywords: Any) -> Any:
+        changed = change(*values, **keywords)
         make_reset_link(site.database, account.id)
         return changed
 
@@ -229,9 +231,9 @@ def test_a_new_password_that_is_overtaken_leaves_no_session(
 def test_ending_sessions(database: Database) -> None:
     ann, ben = create_account(database, "Ann", PASSWORD), create_account(database, "Ben", PASSWORD)
     tokens = [open_session(database, ann.id) for _ in range(3)]
-    other = open_session(database, ben.id)
+    ben_session = open_session(database, ben.id)
     assert end_sessions(database, ann.id) == 3
-    assert [session_account(database, token) for token in (*tokens, other)] == [None, None, None, ben]
+    assert [session_account(database, token) for token in (*tokens, ben_session)] == [None, None, None, ben]
     assert end_sessions(database, ann.id) == 0
 
 
@@ -240,25 +242,25 @@ def test_ending_sessions(database: Database) -> None:
 
 def judged(database: Database, name: str = NAME) -> tuple[int, Account]:
     """A project in which somebody with a name has judged, with an item left open."""
-    made = project(database, 3, overlap=2)
+    new_project = project(database, 3, overlap=2)
     account = create_account(database, name, PASSWORD)
-    join(database, made.id, account.id)
-    for who in (account.id, person(database, "ann", project=made.id)):
+    join(database, new_project.id, account.id)
+    for who in (account.id, person(database, "ann", project=new_project.id)):
         for _ in range(2):
-            given = next_item(database, made, who)
+            given = next_item(database, new_project, who)
             assert given is not None
             judge(database, given.assignment, who, Answer(("good",)))
-        next_item(database, made, who)
-    return made.id, account
+        next_item(database, new_project, who)
+    return new_project.id, account
 
 
 def test_a_closed_account_leaves_its_judgements_and_no_name(database: Database, tmp_path: Path) -> None:
-    made, account = judged(database)
+    new_project, account = judged(database)
     open_session(database, account.id)
-    before = load_answers(database, made).table
+    before = load_answers(database, new_project).table
     pseudonym = close_account(database, account.id)
     assert re.fullmatch(r"judge-[0-9a-f]{8}", pseudonym)
-    after = load_answers(database, made).table
+    after = load_answers(database, new_project).table
     assert after.drop("account").equals(before.drop("account"))
     assert set(after["account"]) == {"ann", pseudonym}
     stored = everything_in(database).casefold()
@@ -269,7 +271,7 @@ def test_a_closed_account_leaves_its_judgements_and_no_name(database: Database, 
         assert b"ann" in content
         assert b"quillfeather" not in content, "not in a part of the file that is free now, either"
     for form, file in (("answers", "a.csv"), ("answers", "a.jsonl"), ("label-studio", "a.json")):
-        content = export_content(load_answers(database, made), file, ExportOptions(form=form))
+        content = export_content(load_answers(database, new_project), file, ExportOptions(form=form))
         assert pseudonym.encode() in content
         assert b"quillfeather" not in content.lower()
     with pytest.raises(CrosslensError, match="has been closed"):
@@ -282,23 +284,23 @@ def test_a_closed_account_leaves_its_judgements_and_no_name(database: Database, 
         with pytest.raises(CrosslensError, match="has been closed"):
             change(database, account.id)
     with pytest.raises(CrosslensError, match="has been closed"):
-        accept_invitation(database, create_invitation(database, made), account.id)
+        accept_invitation(database, create_invitation(database, new_project), account.id)
     with pytest.raises(ConflictError, match="name of a person"):
         model_account(database, pseudonym)
     assert create_account(database, NAME, PASSWORD).id != account.id, "the name is free, and the judgements are not its"
-    assert set(load_answers(database, made).table["account"]) == {"ann", pseudonym}
+    assert set(load_answers(database, new_project).table["account"]) == {"ann", pseudonym}
 
 
 @pytest.mark.parametrize("with_tables", rest_slow(["postgresql", "sqlite"]), indirect=True)
 def test_closing_while_judging_loses_nothing_that_was_acknowledged(database: Database) -> None:
-    made = project(database, 40, overlap=1)
+    new_project = project(database, 40, overlap=1)
     account = create_account(database, NAME, PASSWORD)
-    join(database, made.id, account.id)
+    join(database, new_project.id, account.id)
     acknowledged: list[int] = []
 
     def judge_on() -> None:
         try:
-            while (given := next_item(database, made, account.id)) is not None:
+            while (given := next_item(database, new_project, account.id)) is not None:
                 acknowledged.append(judge(database, given.assignment, account.id, Answer(("good",))).judgement)
         except CrosslensError:
             pass
@@ -309,11 +311,11 @@ def test_closing_while_judging_loses_nothing_that_was_acknowledged(database: Dat
         close_account(database, account.id)
 
     at_once([judge_on, close])
-    stored = load_answers(database, made.id).table
+    stored = load_answers(database, new_project.id).table
     assert stored.height == len(acknowledged)
-    ben = person(database, "ben", project=made.id)
+    ben = person(database, "ben", project=new_project.id)
     left = 0
-    while (given := next_item(database, made, ben)) is not None:
+    while (given := next_item(database, new_project, ben)) is not None:
         judge(database, given.assignment, ben, Answer(("good",)))
         left += 1
     assert left == 40 - stored.height, "what was open went to others"
@@ -342,8 +344,8 @@ def test_pages_take_effect_at_the_next_request(owned: Owned, owner: Visitor) -> 
     assert "There is no invitation" in owner.post(revoke).text
     assert "Sessions ended: 1." in owner.post(f"/accounts/{account.id}/sessions").text
     assert visitor.get(page).status_code == 303
-    made = owner.post(f"/accounts/{account.id}/reset")
-    reset = re.search(r'value="[^"]*(/reset/[^"]+)"', made.text)
+    response = owner.post(f"/accounts/{account.id}/reset")
+    reset = re.search(r'value="[^"]*(/reset/[^"]+)"', response.text)
     assert reset is not None
     fresh = site.visitor()
     assert fresh.post("/login", {"name": NAME, "password": PASSWORD}).status_code == 401
@@ -389,14 +391,14 @@ def test_the_name_of_a_closed_account_is_on_no_page(owned: Owned, owner: Visitor
 def test_only_owners_of_the_server_reach_accounts(owned: Owned) -> None:
     site = owned.site
     judge_ = site.visitor(person(site.database, "pia", project=owned.project))
-    own = site.visitor(person(site.database, "otto", project=owned.project, role="owner"))
+    project_owner = site.visitor(person(site.database, "otto", project=owned.project, role="owner"))
     checked = 0
     for method, path in addresses(site.app.routes):
         if path.startswith("/accounts") and method in ("GET", "POST"):
             filled = (
                 re.sub(r"\{other\}", str(owned.owner), path).replace("{action}", "close").replace("{invitation}", "x")
             )
-            for visitor, status in ((judge_, 403), (own, 403), (site.visitor(), 303)):
+            for visitor, status in ((judge_, 403), (project_owner, 403), (site.visitor(), 303)):
                 answer = visitor.get(filled) if method == "GET" else visitor.post(filled)
                 assert answer.status_code == status, (method, path)
             checked += 1
@@ -421,7 +423,7 @@ def test_whatever_changes_something_is_in_the_log(tmp_path: Path) -> None:
     setup = Site(tmp_path / "empty", ["judging"])
     (note,) = setup.app.state.services.start_notes
     item = owned.disputed[0]
-    joined, made = (create_invitation(database, owned.project) for _ in range(2))
+    joined, opened = (create_invitation(database, owned.project) for _ in range(2))
     revoked = open_invitations(database, owned.project)
     create_invitation(database, owned.project)
     (revoke,) = [offer for offer in open_invitations(database, owned.project) if offer not in revoked]
@@ -437,7 +439,7 @@ def test_whatever_changes_something_is_in_the_log(tmp_path: Path) -> None:
         "/account/password": [(account.id, {}, {"old": PASSWORD, "new": OTHER}, "password changed")],
         "/account/sessions": [(account.id, {}, {}, "sessions ended")],
         "/join/{token}": [(person(database, "jo"), {"token": joined}, {}, "invitation used")],
-        "/join/{token}/account": [(None, {"token": made}, {"name": "Mia", "password": OTHER}, "invitation used")],
+        "/join/{token}/account": [(None, {"token": opened}, {"name": "Mia", "password": OTHER}, "invitation used")],
         "/reset/{token}": [(None, {"token": reset}, {"password": OTHER}, "password changed")],
         f"{base}/settings": [(owner, {}, {"overlap": "4", "guidelines": "new"}, "settings changed")],
         f"{base}/invite": [(owner, {}, {}, "invitation made")],
@@ -481,10 +483,10 @@ def test_whatever_changes_something_is_in_the_log(tmp_path: Path) -> None:
         ("Olga", "logged in"),
         ("Olga", "account made"),
     ]
-    shown = site.visitor(owner).get("/accounts/log").text
-    assert "member removed" in shown
-    assert NAME not in shown
-    assert "judge-" in shown
+    log_page = site.visitor(owner).get("/accounts/log").text
+    assert "member removed" in log_page
+    assert NAME not in log_page
+    assert "judge-" in log_page
     assert "member removed" in site.visitor(owner).get(f"/projects/{owned.project}/owner/log").text
     setup.database.close()
     database.close()
@@ -510,18 +512,18 @@ def test_no_name_is_taken_for_the_command_line(tmp_path: Path) -> None:
 
 
 def test_an_owner_who_begins_to_judge_is_in_the_log(owned: Owned) -> None:
-    other = owned.site.owner("oskar")
-    assert owned.site.visitor(other).get(f"/projects/{owned.project}/annotate").status_code == 200
+    oskar = owned.site.owner("oskar")
+    assert owned.site.visitor(oskar).get(f"/projects/{owned.project}/annotate").status_code == 200
     entry = next(entry for entry in audit_log(owned.site.database) if entry.action == "member added")
     assert (entry.by, entry.project, entry.detail) == ("oskar", owned.project, "owner")
 
 
 def test_the_log_is_written_in_the_transaction_that_it_is_about(database: Database) -> None:
-    made = project(database, 1)
-    ann = person(database, "ann", project=made.id, role="owner")
+    new_project = project(database, 1)
+    ann = person(database, "ann", project=new_project.id, role="owner")
     before = audit_log(database)
     with pytest.raises(ConflictError):
-        remove_member(database, made.id, ann)
+        remove_member(database, new_project.id, ann)
     assert audit_log(database) == before, "what was refused was not done"
     with database.reading() as session:
         assert session.scalar(select(text("count(*)")).select_from(text("audit"))) == len(before)

@@ -49,18 +49,18 @@ TEXTS = (
 def filled(database: Database) -> int:
     """A project with every kind of item and answer: some judged, some not, by people, a model and the owner."""
     create_project(database, "Another one, so that items do not begin at 1", "validity")
-    made = create_project(database, "Captions", "validity", overlap=2).id
+    project_id = create_project(database, "Captions", "validity", overlap=2).id
 
     def content(n: int) -> ItemContent:
-        about = {"image": f"img{n}", "caption": f"img{n}-0" if n % 2 else None, "metrics": {"CE": 0.1 + n / 3, "k": n}}
+        facts = {"image": f"img{n}", "caption": f"img{n}-0" if n % 2 else None, "metrics": {"CE": 0.1 + n / 3, "k": n}}
         pictures = (ShownPicture(shown_as(DATASET), f"img{n}", "Retrieved"),)
-        return ItemContent(pictures, (ShownText(TEXTS[n], "Query"), ShownText("second")), about | {"query": "q"})
+        return ItemContent(pictures, (ShownText(TEXTS[n], "Query"), ShownText("second")), facts | {"query": "q"})
 
-    known = {"labels": ["bad"], "why": "it is"}
+    expected = {"labels": ["bad"], "why": "it is"}
     new = [NewItem(content(n)) for n in (0, 1, 2, 3, 4, 5, 4)]  # of two alike, the second is judged
-    new += [NewItem(content(6), "practice", known), NewItem(content(7), "check", known)]
+    new += [NewItem(content(6), "practice", expected), NewItem(content(7), "check", expected)]
     new += [NewItem(content(5), "distractor"), NewItem(ItemContent(texts=(ShownText("no picture"),)))]
-    numbers = add_items(database, made, new)
+    numbers = add_items(database, project_id, new)
     people = [create_account(database, name, "a long password").id for name in ("=ann", "Zoë", "Cleo")]
     model = model_account(database, "qwen").id
     for at, number in reversed(list(enumerate(numbers))):
@@ -74,8 +74,8 @@ def filled(database: Database) -> int:
                 record_judgement(database, number, account, answer, source="person", seconds=0.1 + at / 7)
         record_judgement(database, number, model, Answer(("good",)), source="model")
     for number in (numbers[3], numbers[0], numbers[1]):  # the last was judged by nobody
-        adjudicate(database, made, number, people[2], Answer(("bad",), None, "=decided"))
-    return made
+        adjudicate(database, project_id, number, people[2], Answer(("bad",), None, "=decided"))
+    return project_id
 
 
 def exported(database: Database, project: int, name: str) -> bytes:
@@ -87,8 +87,8 @@ def exported(database: Database, project: int, name: str) -> bytes:
 def test_export_import_export_is_the_same_bytes(
     database: Database, tmp_path: Path, name: str, sqlite_file: Path
 ) -> None:
-    made = filled(database)
-    first = exported(database, made, name)
+    project_id = filled(database)
+    first = exported(database, project_id, name)
     file = tmp_path / name
     file.write_bytes(first)
     copies = {
@@ -98,30 +98,30 @@ def test_export_import_export_is_the_same_bytes(
     for where, target in copies.items():
         copy = create_project(target, "Copy", "validity", overlap=2).id
         imported = import_items(target, copy, file, DATASET)
-        assert imported.judgements == len(load_answers(database, made).table), where
+        assert imported.judgements == len(load_answers(database, project_id).table), where
         assert exported(target, copy, name) == first, where
         again = import_items(target, copy, file, DATASET)
         assert (again.judgements, again.added) == (0, {}), "nothing is added twice"
         assert exported(target, copy, name) == first, where
-    assert import_items(database, made, file, DATASET).added == {}, "into the project that it came from"
-    assert exported(database, made, name) == first
+    assert import_items(database, project_id, file, DATASET).added == {}, "into the project that it came from"
+    assert exported(database, project_id, name) == first
     copies["a new one"].close()
 
 
 def test_the_two_forms_hold_the_same(sqlite_database: Database, tmp_path: Path) -> None:
-    made = filled(sqlite_database)
-    (tmp_path / "a.csv").write_bytes(exported(sqlite_database, made, "a.csv"))
+    project_id = filled(sqlite_database)
+    (tmp_path / "a.csv").write_bytes(exported(sqlite_database, project_id, "a.csv"))
     copy = create_project(sqlite_database, "Copy", "validity").id
     import_items(sqlite_database, copy, tmp_path / "a.csv", DATASET)
     for name in ("a.jsonl", "a.json"):
         whole = exported(sqlite_database, copy, name)
-        assert name == "a.json" or whole == exported(sqlite_database, made, name)
+        assert name == "a.json" or whole == exported(sqlite_database, project_id, name)
 
 
 def test_judges_get_accounts_that_nobody_can_log_in_to(sqlite_database: Database, tmp_path: Path) -> None:
-    made = filled(sqlite_database)
+    project_id = filled(sqlite_database)
     pseudonym = close_account(sqlite_database, account_named(sqlite_database, "Cleo").id)
-    (tmp_path / "a.csv").write_bytes(exported(sqlite_database, made, "a.csv"))
+    (tmp_path / "a.csv").write_bytes(exported(sqlite_database, project_id, "a.csv"))
     target = open_database(tmp_path / "new.sqlite")
     copy = create_project(target, "Copy", "validity")
     import_items(target, copy.id, tmp_path / "a.csv", DATASET)
@@ -173,15 +173,15 @@ def test_pages_take_no_judgements_of_others(sqlite_database: Database, tmp_path:
 
 
 def test_judging_goes_on_where_an_import_ended(sqlite_database: Database, tmp_path: Path) -> None:
-    made = filled(sqlite_database)
-    (tmp_path / "a.jsonl").write_bytes(exported(sqlite_database, made, "a.jsonl"))
+    project_id = filled(sqlite_database)
+    (tmp_path / "a.jsonl").write_bytes(exported(sqlite_database, project_id, "a.jsonl"))
     copy = create_project(sqlite_database, "Copy", "validity", overlap=4)
     import_items(sqlite_database, copy.id, tmp_path / "a.jsonl", DATASET)
     who = person(sqlite_database, "new", project=copy.id)
     before = load_answers(sqlite_database, copy.id).table.height
     given = 0
-    while (shown := next_item(sqlite_database, copy, who)) is not None:
-        judge(sqlite_database, shown.assignment, who, Answer(("good",)))
+    while (assigned := next_item(sqlite_database, copy, who)) is not None:
+        judge(sqlite_database, assigned.assignment, who, Answer(("good",)))
         given += 1
     assert given == len(items(sqlite_database, copy.id))
     assert load_answers(sqlite_database, copy.id).table.height == before + given

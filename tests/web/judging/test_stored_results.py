@@ -22,14 +22,14 @@ from tests.web.judging.samples import add_items, items, person, project
 
 
 def failures(database: Database, count: int = 6) -> int:
-    made = create_project(database, "Failures", "failures", overlap=2)
+    new_project = create_project(database, "Failures", "failures", overlap=2)
     content = [
         ItemContent(texts=(ShownText(f"query {n}"),), about={"image": f"i{n}", "caption": f"c{n}", "query": f"c{n}",
                     "metrics": {"rank": n + 2, "margin": 0.1 * n}})
         for n in range(count)
     ]  # fmt: skip
-    add_items(database, made.id, [*map(NewItem, content), NewItem(content[0], "check", {"labels": ["colour"]})])
-    return made.id
+    add_items(database, new_project.id, [*map(NewItem, content), NewItem(content[0], "check", {"labels": ["colour"]})])
+    return new_project.id
 
 
 def test_results_of_a_project(database: Database) -> None:
@@ -40,8 +40,8 @@ def test_results_of_a_project(database: Database) -> None:
     for at, item in enumerate(stored):
         colour = Answer(("colour", "count") if at % 2 else ("colour",), 9 - at)
         record_judgement(database, item.id, ann, colour, source="person", seconds=2)
-        other = Answer(("details",), 2) if at == 1 else colour
-        record_judgement(database, item.id, bob, other, source="person", seconds=4)
+        answer = Answer(("details",), 2) if at == 1 else colour
+        record_judgement(database, item.id, bob, answer, source="person", seconds=4)
         record_judgement(database, item.id, vlm, Answer(("colour",), 5), source="model")
     adjudicate(database, number, stored[1].id, ann, Answer(("count",), 3))
     answers = load_answers(database, number)
@@ -71,19 +71,19 @@ def survey(database: Database) -> int:
 
     All call ten of the pairs bad and the others good; one person calls a true negative good.
     """
-    made = create_project(database, "Survey", "pairs", overlap=4)
-    known = {"labels": ["bad"]}
+    new_project = create_project(database, "Survey", "pairs", overlap=4)
+    expected = {"labels": ["bad"]}
     pairs = [NewItem(ItemContent(texts=(ShownText(f"pair {n}"),), about={"metrics": {"score[a]": n / 10}}))
              for n in range(25)]  # fmt: skip
-    negatives = [NewItem(ItemContent(texts=(ShownText(f"negative {n}"),)), "distractor", known if n else None)
+    negatives = [NewItem(ItemContent(texts=(ShownText(f"negative {n}"),)), "distractor", expected if n else None)
                  for n in range(4)]  # fmt: skip
-    add_items(database, made.id, pairs + negatives)
-    people = [person(database, name, project=made.id) for name in ("ann", "bob", "cid", "dan")]
-    for at, item in enumerate(items(database, made.id)):
+    add_items(database, new_project.id, pairs + negatives)
+    people = [person(database, name, project=new_project.id) for name in ("ann", "bob", "cid", "dan")]
+    for at, item in enumerate(items(database, new_project.id)):
         for who, account in enumerate(people):
             good = 10 <= at < 25 or (at == 25 and who == 0)
             record_judgement(database, item.id, account, Answer(("good" if good else "bad",)), source="person")
-    return made.id
+    return new_project.id
 
 
 def test_agreement_of_a_survey_is_the_share_who_say_that_a_pair_fits(sqlite_database: Database) -> None:
@@ -132,12 +132,12 @@ def test_decisions_are_replaced_and_taken_back(sqlite_database: Database) -> Non
 
 
 def test_decisions_that_cannot_be(sqlite_database: Database) -> None:
-    number, other = failures(sqlite_database), project(sqlite_database).id
+    number, second_study = failures(sqlite_database), project(sqlite_database).id
     item = items(sqlite_database, number)[0].id
     with pytest.raises(CrosslensError, match="'good' is not a label"):
         adjudicate(sqlite_database, number, item, 1, Answer(("good",), 3))
-    with pytest.raises(CrosslensError, match=f"item {item} is not in project {other}"):
-        adjudicate(sqlite_database, other, item, 1, Answer(("good",)))
+    with pytest.raises(CrosslensError, match=f"item {item} is not in project {second_study}"):
+        adjudicate(sqlite_database, second_study, item, 1, Answer(("good",)))
     with pytest.raises(CrosslensError, match="project 99 does not exist"):
         load_answers(sqlite_database, 99)
 

@@ -153,11 +153,11 @@ def test_a_form_of_many_labels_is_refused_however_it_is_made() -> None:
 
 
 @given(st.sampled_from(sorted(TASKS)), st.lists(st.integers(0, 6)), st.none() | st.integers(-2, 12))
-def test_an_answer_is_accepted_or_refused_by_the_rules(task: str, chosen: list[int], rating: int | None) -> None:
+def test_an_answer_is_accepted_or_refused_by_the_rules(task: str, label_numbers: list[int], rating: int | None) -> None:
     """Against the list of all allowed answers, spelled out."""
     form = TASKS[task].form
     names = [label.name for label in form.labels]
-    labels = tuple(names[n % len(names)] for n in chosen)
+    labels = tuple(names[n % len(names)] for n in label_numbers)
     allowed = rating in ratings(form) and frozenset(labels) in label_sets(form)
     try:
         checked = check_answer(form, Answer(labels, rating))

@@ -39,8 +39,8 @@ def run() -> Run:
 @given(values=st.lists(st.one_of(st.none(), st.integers(0, 20).map(str)), max_size=60))
 def test_categories(values: list[str | None]) -> None:
     colouring = of_categories("column:x", "x", values)
-    known = [value for value in values if value is not None]
-    ordered = sorted(set(known), key=lambda value: (-known.count(value), value))
+    present = [value for value in values if value is not None]
+    ordered = sorted(set(present), key=lambda value: (-present.count(value), value))
     for value, code in zip(values, colouring.codes.tolist(), strict=True):
         if value is None:
             assert code == NO_VALUE
@@ -49,7 +49,7 @@ def test_categories(values: list[str | None]) -> None:
         else:
             assert colouring.labels[code] == f"{len(ordered) - 11} others"
     assert colouring.missing == values.count(None)
-    assert sum(colouring.counts) == len(known)
+    assert sum(colouring.counts) == len(present)
 
 
 def test_levels_have_the_colours_of_the_plots() -> None:
@@ -61,14 +61,14 @@ def test_levels_have_the_colours_of_the_plots() -> None:
 @given(values=st.lists(st.one_of(st.just(math.nan), st.floats(1, 1e6)), max_size=50), log=st.booleans())
 def test_numbers(values: list[float], log: bool) -> None:
     colouring = of_numbers("rank", "rank", np.array(values), "logarithmic" if log else "linear")
-    known = [value for value in values if not math.isnan(value)]
+    present = [value for value in values if not math.isnan(value)]
     if colouring.kind == "categories":
-        assert set(known) == {0.0, 1.0}
+        assert set(present) == {0.0, 1.0}
         return
-    if not known:
+    if not present:
         assert set(colouring.codes.tolist()) <= {NO_VALUE}
         return
-    low, high = (math.log(v) if log else v for v in (min(known), max(known)))
+    low, high = (math.log(v) if log else v for v in (min(present), max(present)))
     for value, code in zip(values, colouring.codes.tolist(), strict=True):
         if math.isnan(value):
             assert code == NO_VALUE

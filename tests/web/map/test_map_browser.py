@@ -136,9 +136,9 @@ def test_a_box_lists_what_it_holds(visitor: Visitor) -> None:
     page.mouse.up()
     page.wait_for_selector("#selection li")
     assert int(page.inner_text("#selection-text").split()[0]) > 18
-    shown = page.locator("#selection li").count()
+    listed = page.locator("#selection li").count()
     page.click("#more")
-    page.locator("#selection li").nth(shown).wait_for()
+    page.locator("#selection li").nth(listed).wait_for()
     assert visitor.complaints == []
 
 

@@ -35,9 +35,9 @@ def mapped(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestClient]:
 
 
 def token(client: TestClient) -> dict[str, str]:
-    found = re.search(r'data-token="([^"]+)"', client.get("/map/vectors-run").text)
-    assert found is not None
-    return {"X-CSRF-Token": found[1]}
+    attribute = re.search(r'data-token="([^"]+)"', client.get("/map/vectors-run").text)
+    assert attribute is not None
+    return {"X-CSRF-Token": attribute[1]}
 
 
 def compute(client: TestClient, run: str) -> dict[str, object]:
@@ -63,8 +63,8 @@ def test_state_points_and_colours_fit_each_other(mapped: TestClient) -> None:
     assert np.abs(points).max() <= 1.0001
     for colouring in state["colourings"]:
         answer = mapped.get("/api/map/vectors-run/colours", params={"name": colouring["name"], "method": "pca"})
-        about, codes = unpack(answer.content)
-        assert about["label"] == colouring["label"]
+        summary, codes = unpack(answer.content)
+        assert summary["label"] == colouring["label"]
         assert len(codes) == 36
 
 

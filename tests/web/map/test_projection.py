@@ -51,9 +51,9 @@ def test_principal_components_are_those_of_svd(seed: int, images: int, captions:
     np.testing.assert_allclose(points.max(axis=0), -points.min(axis=0), atol=1e-6)
     spread = (expected.max(axis=0) - expected.min(axis=0)).max() / 2  # one for both axes
     for axis in (0, 1):  # up to sign and place
-        own, slow = points[:, axis] - points[:, axis].mean(), expected[:, axis] / spread
-        sign = 1 if own @ (slow - slow.mean()) > 0 else -1
-        np.testing.assert_allclose(own, sign * (slow - slow.mean()), atol=2e-4)
+        component, slow = points[:, axis] - points[:, axis].mean(), expected[:, axis] / spread
+        sign = 1 if component @ (slow - slow.mean()) > 0 else -1
+        np.testing.assert_allclose(component, sign * (slow - slow.mean()), atol=2e-4)
 
 
 def test_a_map_is_the_same_every_time_and_tells_its_progress() -> None:
@@ -86,9 +86,9 @@ def test_one_dimension_and_equal_points() -> None:
 def test_mistakes() -> None:
     with pytest.raises(UsageError, match="unknown projection 'tsne'"):
         project(sides(), "tsne")
-    other = Embeddings.of(np.ones((3, 9), np.float32))
+    narrower = Embeddings.of(np.ones((3, 9), np.float32))
     with pytest.raises(CrosslensError, match="different lengths, 6 and 9"):
-        project((sides()[0], other), PCA)
+        project((sides()[0], narrower), PCA)
 
 
 @pytest.mark.slow

@@ -53,10 +53,10 @@ def choice(name: str) -> EncoderChoice:
 
 
 def test_one_encoder_is_in_memory_and_runs_in_one_thread(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    made: list[str] = []
+    models_loaded: list[str] = []
 
     def load(model: str, options: object) -> Counting:
-        made.append(model)
+        models_loaded.append(model)
         return Counting()
 
     monkeypatch.setattr("crosslens.web.search.encoders.load_encoder", load)
@@ -66,7 +66,7 @@ def test_one_encoder_is_in_memory_and_runs_in_one_thread(monkeypatch: pytest.Mon
         return len(worker.gallery(choice(name), toys(), TEXTS, (), None)[1].embeddings.ids)
 
     assert [worker.call(lambda name=name: search(name)) for name in ("a", "a", "b", "a")] == [24] * 4
-    assert made == ["a", "b", "a"]
+    assert models_loaded == ["a", "b", "a"]
     assert worker.has(choice("a"), toys(), TEXTS)
     assert not worker.has(choice("b"), toys(), TEXTS)
     assert {name.rpartition("_")[0] for name in Counting.threads} == {"crosslens-searches"}
@@ -93,20 +93,21 @@ def test_a_full_queue_is_refused_and_a_slow_encoder_given_up() -> None:
 def test_choices_are_those_of_runs_and_of_the_command(runs_folder: Path, tmp_path: Path) -> None:
     folder = Path(shutil.copytree(runs_folder, tmp_path / "runs"))
     recipe = folder / "model-a" / "recipe.toml"
-    assert [own.model for own in encoder_choices(RunLibrary(folder), ("clip:x/y", "tiny"))] == ["clip:x/y", "tiny"]
+    choices = encoder_choices(RunLibrary(folder), ("clip:x/y", "tiny"))
+    assert [choice.model for choice in choices] == ["clip:x/y", "tiny"]
     text = recipe.read_text().replace("[model]", '[model]\nname = "onnx:towers.json"')
     replace(Run.load(folder / "model-a"), recipe=text).save(folder / "onnx-run")
     choices = encoder_choices(RunLibrary(folder))
-    assert [own.model for own in choices] == ["tiny", "onnx:towers.json"]
+    assert [choice.model for choice in choices] == ["tiny", "onnx:towers.json"]
     assert choices[1].origin == folder / "onnx-run" / "recipe.toml"
 
 
 def test_code_that_a_recipe_names_is_not_run(tmp_path: Path) -> None:
     (tmp_path / "model.py").write_text("raise SystemExit('ran')\n")
-    named = EncoderChoice("x", "x", f"callable:{tmp_path / 'model.py'}:encoder", tmp_path / "recipe.toml")
+    choice = EncoderChoice("x", "x", f"callable:{tmp_path / 'model.py'}:encoder", tmp_path / "recipe.toml")
     worker = EncoderWorker(tmp_path)
     with pytest.raises(UntrustedCodeError):
-        worker.call(lambda: worker.loaded(named))
+        worker.call(lambda: worker.loaded(choice))
     worker.stop()
 
 

@@ -69,7 +69,7 @@ def test_the_effect_of_a_word_is_what_leaving_it_out_changes(words: list[str]) -
     items = gallery.embeddings.vectors
     for position, effect in enumerate(effects):
         rest = " ".join(words[:position] + words[position + 1 :])
-        before, after = (cosines(encode([own]).vectors, items)[0] for own in (text, rest))
+        before, after = (cosines(encode([text_of_query]).vectors, items)[0] for text_of_query in (text, rest))
         first, second = hits[0].row, hits[1].row
         assert effect.effect == pytest.approx(before[first] - after[first], abs=1e-5)
         lead = (before[first] - before[second]) - (after[first] - after[second])

@@ -177,8 +177,8 @@ class _Models:
             pipeline.note_skipped(encoded.skipped, print_note)
             dataset, images, captions = encoded.dataset, encoded.images, encoded.captions
         if self._visual is not None:
-            seen = encoders.encode_dataset(dataset, self._visual, **self._images)
-            dataset, visual = seen.dataset, seen.images
+            encoded_pictures = encoders.encode_dataset(dataset, self._visual, **self._images)
+            dataset, visual = encoded_pictures.dataset, encoded_pictures.images
         sentences = None if self._text is None else encoders.encode_captions(dataset, self._text, **self._texts)
         teller = self._text or self._joint
         words = None if teller is None else encoders.word_encoder(teller)

@@ -75,9 +75,9 @@ def curve(
     """
     if over not in _OVERS:
         raise UnknownNameError("curve", over, _OVERS)
-    other: Options = semantic if over == "gallery" else sizes  # of which any option would silently do nothing
-    for name, value in vars(other).items():
-        if value != vars(type(other)())[name]:
+    unused: Options = semantic if over == "gallery" else sizes  # of which any option would silently do nothing
+    for name, value in vars(unused).items():
+        if value != vars(type(unused)())[name]:
             needed, growing = ("m", "m") if over == "gallery" else ("gallery", "the gallery")
             raise UsageError(
                 f"{argument(name)} is for curves over {growing}",

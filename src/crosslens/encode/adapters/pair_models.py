@@ -36,12 +36,12 @@ class _Matcher(PretrainedModel):
             image_states = self.model.vision_model(**pixels).last_hidden_state
             image_states = image_states[[row_of[key] for key in keys]]
             mask = image_states.new_ones(image_states.shape[:2]).long()
-            seen = {"encoder_hidden_states": image_states, "encoder_attention_mask": mask}
-            logits = self._logits(text_inputs, seen)
+            image_inputs = {"encoder_hidden_states": image_states, "encoder_attention_mask": mask}
+            logits = self._logits(text_inputs, image_inputs)
             return self._compute.numpy(logits[:, 1] - logits[:, 0])
 
     @abstractmethod
-    def _logits(self, text_inputs: dict[str, Any], seen: dict[str, Any]) -> Any:
+    def _logits(self, text_inputs: dict[str, Any], image_inputs: dict[str, Any]) -> Any:
         """Two logits per pair: that the text does not match, and that it does."""
 
 
@@ -52,8 +52,8 @@ class BlipMatcher(_Matcher):
     def __init__(self, source: str, options: EncodeOptions) -> None:
         super().__init__("blip", source, options, "a pair scorer", "BlipForImageTextRetrieval", types=("blip",))
 
-    def _logits(self, text_inputs: dict[str, Any], seen: dict[str, Any]) -> Any:
-        return self.model.itm_head(self.model.text_encoder(**text_inputs, **seen).last_hidden_state[:, 0])
+    def _logits(self, text_inputs: dict[str, Any], image_inputs: dict[str, Any]) -> Any:
+        return self.model.itm_head(self.model.text_encoder(**text_inputs, **image_inputs).last_hidden_state[:, 0])
 
 
 @PAIR_SCORERS.register("blip2", example="Salesforce/blip2-itm-vit-g", extra="encoders", names=named_with("blip2"))
@@ -63,7 +63,7 @@ class Blip2Matcher(_Matcher):
     def __init__(self, source: str, options: EncodeOptions) -> None:
         super().__init__("blip2", source, options, "a pair scorer", "Blip2ForImageTextRetrieval", types=("blip-2",))
 
-    def _logits(self, text_inputs: dict[str, Any], seen: dict[str, Any]) -> Any:
+    def _logits(self, text_inputs: dict[str, Any], image_inputs: dict[str, Any]) -> Any:
         mask = text_inputs["attention_mask"]
         queries = self.model.query_tokens.expand(len(mask), -1, -1)
         count = queries.shape[1]
@@ -71,7 +71,7 @@ class Blip2Matcher(_Matcher):
             query_embeds=self.model.embeddings(input_ids=text_inputs["input_ids"], query_embeds=queries),
             query_length=count,
             attention_mask=self._compute.torch.cat([mask.new_ones(len(mask), count), mask], dim=1),
-            **seen,
+            **image_inputs,
         )
         head = self.model.itm_head
         return head(outputs.last_hidden_state[:, :count].to(head.weight.dtype)).mean(dim=1)

@@ -192,15 +192,15 @@ def _grid(context: ReportContext, metric: str) -> str:
         alone = join_words([f"on {dataset}, {model} finds {figure}" for dataset, model, figure in figures])
         return f"O{alone[1:]}{of}."
     where = [f"on {dataset} ({figure})" for dataset, _, figure in figures]
-    said = [f"{model} {place}" for (_, model, _), place in zip(figures, where, strict=True)]
+    leaders = [f"{model} {place}" for (_, model, _), place in zip(figures, where, strict=True)]
     if len({model for _, model, _ in figures}) == 1:
         best = figures[0][1]
         start = f"Of {format_count(100, asks)}, {best} finds the most" if share else f"{best} has the best {metric}"
         text = f"{start} {join_words(where)}"
     elif len(decided) > 1 and not set.intersection(*leading):
-        text = f"Which model finds the most{of} depends on the dataset: {join_words(said)}"
+        text = f"Which model finds the most{of} depends on the dataset: {join_words(leaders)}"
     else:
-        text = f"The most{of} are found by {join_words(said)}"
+        text = f"The most{of} are found by {join_words(leaders)}"
     lead = f"on {join_words(decided)}" if decided else "on none of them"
     return f"{text}. It is shown to be better than the next {lead}."
 
@@ -246,8 +246,8 @@ def strip(context: ReportContext) -> Intervals | None:
     counts = {values.n for values in shared.values()} or {run[metric].n for run in runs.values() if metric in run}
     over = f" over {'the same ' if shared else ''}{format_count(counts.pop(), asks)}" if len(counts) == 1 else ""
     title = f"{metric_words(metric)}{over}" + (" in each gallery" if shared else "")
-    about = "With the change from the row above, over the same queries." if shared else ""
-    return Intervals(title=title, rows=tuple(rows), limits=(0.0, 1.0) if share else None, about=about)
+    note = "With the change from the row above, over the same queries." if shared else ""
+    return Intervals(title=title, rows=tuple(rows), limits=(0.0, 1.0) if share else None, about=note)
 
 
 def _figure(metric: str, values: MetricValues) -> Figure:
@@ -299,13 +299,13 @@ def _how_good(context: ReportContext) -> AnsweredQuestion | None:
     values = context.shared.get(name, runs[name][metric])
     figure = _figure(metric, values)
     where = f"Among {context.gallery(name):,} pictures, " if context.shape == "galleries" else ""
-    said = f"{where}{context.model(name)} {_finds(metric, values)} {figure.interval}".rstrip()
+    sentence_start = f"{where}{context.model(name)} {_finds(metric, values)} {figure.interval}".rstrip()
     direction, short = split_name(metric)
     if (deep := f"{direction}/Hit@5") in runs[name] and short == "Hit@1":
         among_five = context.over_shared(deep).get(name, runs[name][deep])
-        text = f"{said}; it is among the first five for {of_100(among_five)}."
+        text = f"{sentence_start}; it is among the first five for {of_100(among_five)}."
     else:
-        text = f"{said}."
+        text = f"{sentence_start}."
     images = len(set(values.clusters.tolist()))
     certainty = "settled" if images >= _MANY_IMAGES else "likely"
     reason = (
@@ -365,9 +365,9 @@ def _reading(context: ReportContext) -> AnsweredQuestion:
     text = "Nothing of what was tried was shown to go unread."
     if costs:
         ends = costs[:1] + costs[1:][-1:]
-        said = join_words([f"{row.name} {_cost(row.figure)}" for row in ends])
+        cost_words = join_words([f"{row.name} {_cost(row.figure)}" for row in ends])
         where = f" on {context.short(context.ordered[-1])}" if len(context.inputs.runs) > 1 else ""
-        text = f"Nothing was shown to go unread. Changed in every caption{where}: {said}."
+        text = f"Nothing was shown to go unread. Changed in every caption{where}: {cost_words}."
     pairs = bool(findings) and findings[0].stage == "twins"
     target = ("#twins", "The pairs ↓") if pairs else ("#reading", "What was changed ↓")
     return _answer(context, question, findings, *target, text, stages)
@@ -401,12 +401,12 @@ def _answer(
         why = context.why_not(stages)
         return AnsweredQuestion(question, f"{_NOT_LOOKED}{f': {why}' if why else ''}.", "open", OPEN_REASON)
     first = findings[0]
-    said = [context.said(first)]
-    said += [  # the next finding of another kind that is as sure
+    sentences = [context.said(first)]
+    sentences += [  # the next finding of another kind that is as sure
         context.said(finding)
         for finding in findings[1:]
         if finding.kind != first.kind and finding.certainty == first.certainty != "open"
     ][:1]
     if evidence := evidence_address(context, first):
         target, link = evidence, f"The {counted_evidence(first)} ↓"
-    return AnsweredQuestion(question, " ".join(said), first.certainty, first.reason, target, link)
+    return AnsweredQuestion(question, " ".join(sentences), first.certainty, first.reason, target, link)

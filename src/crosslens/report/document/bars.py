@@ -18,10 +18,10 @@ def failure_picture(context: ReportContext) -> Section | None:
         run = detailed_run(context, "twins")
         result = context.inputs.stage_of("twins", run)
         title = next(section.title for section in result.sections if section.charts) if result is not None else ""
-        said = next(
+        twins_finding = next(
             (finding for finding in context.findings if finding.kind == "twins" and finding.model in ("", run)), None
         )
-        sure = ("", "") if said is None else (said.certainty, said.reason)
+        sure = ("", "") if twins_finding is None else (twins_finding.certainty, twins_finding.reason)
         return Section(_of_model(context, run, title), tuple(twins), "", *sure, "twins")
     match stored_bars(context, "explain"):
         case [Folded() as confusions, *others]:

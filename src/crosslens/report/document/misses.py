@@ -143,8 +143,8 @@ class RunMisses:
         """What is said of the pictures of misses."""
         assert self.dataset is not None
         images = {*self.table["ground_truth"], *self.table["retrieved"]}
-        said = self.dataset.described.captions.filter(pl.col("image").is_in(list(images)))
-        return dict(said.group_by("image", maintain_order=True).agg("text").iter_rows())
+        captions = self.dataset.described.captions.filter(pl.col("image").is_in(list(images)))
+        return dict(captions.group_by("image", maintain_order=True).agg("text").iter_rows())
 
     def explained(self, misses: Sequence[Miss]) -> dict[str, Explanation]:
         """Those whose reason is not known yet, compared object by object and word by word."""
@@ -171,11 +171,11 @@ class RunMisses:
         rank = "not in the list" if row["rank"] is None else f"rank {row['rank']:,}"
         scored = "" if row["truth_score"] is None else f", {row['truth_score']:.3f}"
         first, right = f"first, {row['score']:.3f}", f"{rank}{scored}"
-        said: tuple[str, ...] = ()
+        lines: tuple[str, ...] = ()
         if self.by_images:
             caption = next(iter(self.captions.get(row["ground_truth"], ())), "")
             pictures: tuple[PictureCard, ...] = (PictureCard("asked with", (), row["ground_truth"]),)
-            said = (f"{first}: “{row['answer']}”", f"its own: {right}{f', such as “{caption}”' if caption else ''}")
+            lines = (f"{first}: “{row['answer']}”", f"its own: {right}{f', such as “{caption}”' if caption else ''}")
         else:
             pictures = (
                 PictureCard(first, self._said_of(row), row["retrieved"], "wrong"),
@@ -186,7 +186,7 @@ class RunMisses:
         said_softly = (value for name, value in own_values.items() if name != _WRONG and value != _ANOTHER)
         facts = (*filter(None, said_softly), row["query"])
         return QueryCard(
-            row["query"], row["text"] or "", pictures, tuple(filter(None, (*said, reason, doubt))), facts, values
+            row["query"], row["text"] or "", pictures, tuple(filter(None, (*lines, reason, doubt))), facts, values
         )
 
     def _said_of(self, row: Mapping[str, Any]) -> tuple[str, ...]:
@@ -202,17 +202,17 @@ class RunMisses:
 
     def _in_other_words(self, row: Mapping[str, Any]) -> str:
         """What a caption of the picture that came first says instead, where most of the words are the same."""
-        said = next(iter(self._said_of(row)), "") if row["text"] else ""
-        changed = changed_sentence(row["text"], said) if said else ""
-        same = sum(len(mine.split()) for mine, theirs in changed_words(row["text"] or "", said) if mine == theirs)
-        if not changed or 2 * same < len(said.split()):
+        caption = next(iter(self._said_of(row)), "") if row["text"] else ""
+        changed = changed_sentence(row["text"], caption) if caption else ""
+        same = sum(len(mine.split()) for mine, theirs in changed_words(row["text"] or "", caption) if mine == theirs)
+        if not changed or 2 * same < len(caption.split()):
             return ""
         return f"A caption of the picture that came first says {changed[2:]}."
 
     def named(self, item: Any) -> str:
         """An item as a list has it: its id, with what it says or what is said of it."""
-        said = next(iter(self.captions_of(item)), "")
-        return f"{item}: “{said}”" if said else str(item)
+        caption = next(iter(self.captions_of(item)), "")
+        return f"{item}: “{caption}”" if caption else str(item)
 
     def captions_of(self, item: Any) -> Sequence[str]:
         data = self.dataset

@@ -52,7 +52,7 @@ class Report:
             """A stored result that cannot be read costs its section, not the report."""
             return context.read_stored(partial(build, context), f"the section “{name}”", otherwise)
 
-        shown = built("example", example)
+        example_part = built("example", example)
         sections: list[Section | None] = [
             built("better", better), built("failures", failure_picture), built("groups", groups),
             built("reading", reading), built("labels", labels), built("misses", misses),
@@ -62,8 +62,8 @@ class Report:
         below = [section for section in sections if section is not None and section.parts]
         targets = frozenset(section.target for section in below)
         parts: list[Part] = [] if opening is None else [opening]
-        if shown is not None:
-            parts = [Beside((tuple(parts), (Text(("For example, asked for",), note=True), shown)))]
+        if example_part is not None:
+            parts = [Beside((tuple(parts), (Text(("For example, asked for",), note=True), example_part)))]
         first = Section(headline(context), (*parts, questions(context, targets)), target="answer")
         self.sections = (first, *below)
         self._context = context

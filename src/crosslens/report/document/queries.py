@@ -149,7 +149,7 @@ class PageQueries:
             return None
         run, kept = self.run, self.with_cards
         what = "pictures" if run.by_images else "captions"
-        said = (
+        opening = (
             f"{len(run.misses):,} of {run.asked:,} {what} ({self.context.short(run.name)}), the surest mistakes first."
         )
         most = self.most(_MOST_LISTED)
@@ -160,8 +160,8 @@ class PageQueries:
         behind = tuple(queries for finding in self.context.findings if (queries := self.evidence(finding)) is not None)
         folded = [Folded("The queries behind the findings", behind)] if behind else []
         title, bars = run.came_first()
-        shown: list[Part] = [*bars, cards] if kept else []
-        parts: list[Part] = [Text.of(said, fewer), *shown, *self._others(), *lists, *folded]
+        cards_of_misses: list[Part] = [*bars, cards] if kept else []
+        parts: list[Part] = [Text.of(opening, fewer), *cards_of_misses, *self._others(), *lists, *folded]
         return Section(title or "Look at the misses yourself", tuple(parts), target="misses")
 
     def of_group(
@@ -277,9 +277,9 @@ class PageQueries:
             row = by_query.get(str(query))
             if row is not None:
                 items = [item for item in items if item not in (row["retrieved"], row["item"])]
-            said = [run.entry(row)[1]] if row is not None else []
+            rank_texts = [run.entry(row)[1]] if row is not None else []
             label = ", ".join(map(str, items)) if query is None else str(query)
-            entries.append((label, "; ".join((*said, *map(run.named, items)))))
+            entries.append((label, "; ".join((*rank_texts, *map(run.named, items)))))
         more = f", the first {most:,}" if len(finding.evidence) > most else ""
         target = evidence_address(self.context, finding).removeprefix("#")
         addresses = tuple(self._card_address(run, label) for label, _ in entries)

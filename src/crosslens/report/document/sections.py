@@ -258,9 +258,9 @@ def labels(context: ReportContext) -> Section | None:
     if not folded:
         return None
     title, certainty, reason = _claim(findings, "No label was shown to be wrong")
-    said = [re.sub(rf"(?i){re.escape(title)}: (\w)", lambda match: match[1].upper(), sentence, count=1)  # it is above
+    texts = [re.sub(rf"(?i){re.escape(title)}: (\w)", lambda match: match[1].upper(), sentence, count=1)  # it is above
             for sentence in map(context.said, findings[:4])]  # fmt: skip
-    return Section(title, (*([Text.of(*said)] if findings else []), *folded), "", certainty, reason, "labels")
+    return Section(title, (*([Text.of(*texts)] if findings else []), *folded), "", certainty, reason, "labels")
 
 
 def better(context: ReportContext) -> Section | None:
@@ -451,8 +451,8 @@ def _made(context: ReportContext, runs: Mapping[str, Run]) -> Iterator[Part]:
     left_out = [f"{stage} {reason}." for stage, reason in inputs.skipped.items()]
     recipes = [Folded(f"Recipe of {name}", (Code(run.recipe),)) for name, run in runs.items() if run.recipe]
     noted = [f"{name}: {note}" for name, run in runs.items() for note in run.provenance.get("notes", ())]
-    said = [Text.of("The same seed gives the same numbers.", *left_out, *noted)] if listed or left_out else []
-    parts: list[Part] = [Table(("", *runs), rows), *said, *([Code(listed)] if listed else []), *recipes]
+    seed_text = [Text.of("The same seed gives the same numbers.", *left_out, *noted)] if listed or left_out else []
+    parts: list[Part] = [Table(("", *runs), rows), *seed_text, *([Code(listed)] if listed else []), *recipes]
     yield Folded("How this was made, and how to repeat it", tuple(parts), f"crosslens {__version__}")
 
 

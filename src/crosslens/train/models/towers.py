@@ -264,8 +264,8 @@ def text_tower(
     check_choice("text", kind, (GRU, TRANSFORMER, SENTENCE, ENCODER))
     has_text_model = bool(shape.text or shape.encoder)
     if (kind in (SENTENCE, ENCODER)) != has_text_model:
-        other = f"remove it, or choose text = {SENTENCE!r} or {ENCODER!r}"
-        fix = other if has_text_model else 'name one: text_model = "KIND:SOURCE"'
+        removal = f"remove it, or choose text = {SENTENCE!r} or {ENCODER!r}"
+        fix = removal if has_text_model else 'name one: text_model = "KIND:SOURCE"'
         problem = f"text is {kind!r} and the recipe names {'a' if has_text_model else 'no'} text_model"
         raise UsageError(problem, fix=fix, option="text")
     if kind == GRU:

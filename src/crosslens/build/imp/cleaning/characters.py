@@ -301,7 +301,7 @@ REPAIRS = (
         "entities",
         "Replace HTML entities by their characters.",
         "&",
-        ((_ENTITY, lambda found: html.unescape(found[0])),),
+        ((_ENTITY, lambda match: html.unescape(match[0])),),
     ),
     Repair("escapes", function=fix_escapes),
     Repair("tags", function=remove_tags),
