@@ -248,8 +248,8 @@ def test_images_that_are_found_by_one_of_their_captions_are_not_among_the_exchan
     captions = np.array(subject.captions.vectors)
     wrong = np.flatnonzero(np.isin(subject.owner, unmoved) & (np.arange(1000) % 5 > 0))  # four of five captions
     captions[wrong] = random_stream(0, "wrong captions").standard_normal((len(wrong), captions.shape[1]))
-    seen = said(subject.with_vectors(captions=captions))["misaligned"]
-    images = {int(ids["query"].split("#")[0].split()[1]) for ids in seen.evidence}
+    misaligned = observations(subject.with_vectors(captions=captions))["misaligned"]
+    images = {int(ids["query"].split("#")[0].split()[1]) for ids in misaligned.evidence}
     assert len(images) > 30
     assert not images & {*unmoved.tolist()}
 
