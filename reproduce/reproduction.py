@@ -308,7 +308,8 @@ def paper_table(paper: Paper, outcomes: Mapping[str, Outcome], made: Mapping[str
         row = rows[0]
         shows = "; ".join(dict.fromkeys(row.shows for row in rows))
         texts = (row.printed, ours(row, outcomes), PREFIX.get(row.status, "") + row.why)
-        lines.append(f"| {' | '.join((items(rows), cell(shows), commands(row.command, made), *map(cell, texts)))} |")
+        keys = "<br>".join(row.key for row in rows)  # each in full, so that a search finds it
+        lines.append(f"| {' | '.join((keys, cell(shows), commands(row.command, made), *map(cell, texts)))} |")
     return "\n".join(lines)
 
 
@@ -322,12 +323,6 @@ def alike(rows: Sequence[Row]) -> list[list[Row]]:
         else:
             groups.append([row])
     return groups
-
-
-def items(rows: Sequence[Row]) -> str:
-    """The item of a row, or the first and the last of several."""
-    kind, _, first = rows[0].item.partition(" ")
-    return rows[0].item if len(rows) == 1 else f"{kind}s {first}–{rows[-1].item.split()[1]}"
 
 
 def commands(command: str, made: Mapping[str, str]) -> str:

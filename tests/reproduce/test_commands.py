@@ -369,9 +369,9 @@ def test_command(command: str, toys: Toys, call: Call) -> None:
 
 @pytest.mark.slow  # test_formatting has the same numbers
 def test_text_shows_percent(toys: Toys, call: Call) -> None:
-    link(toys, "runs/imp")
-    stored = call("show", "runs/imp", "--json").json["metrics"]["i2t/Hit@5"]["mean"]
-    line = next(line for line in call("show", "runs/imp").out.splitlines() if line.startswith("Hit@5"))
+    link(toys, "runs/clip")
+    stored = call("show", "runs/clip", "--json").json["metrics"]["i2t/Hit@5"]["mean"]
+    line = next(line for line in call("show", "runs/clip").out.splitlines() if line.startswith("Hit@5"))
     assert line.split()[1] == f"{100 * stored:.1f}"
     command = ROWS["IMP Figure 7"].removesuffix(" --write hardest.html")
     shares = run_row(command, toys, call, "--json").json["levels"]

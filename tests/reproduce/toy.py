@@ -9,6 +9,7 @@ import shutil
 import tarfile
 from collections.abc import Callable
 from contextlib import chdir
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -146,8 +147,11 @@ def plain(toys: Toys, path: Path) -> None:
 
 @toy("imp")
 def finished_benchmark(toys: Toys, path: Path) -> None:
-    """What `build imp` leaves when people have judged: a dataset, and captions that they rejected."""
-    write_dataset(load_dataset(str(toys.path("imp.jsonl"))), path / "dataset", "folder")
+    """What `build imp` leaves when people have judged: a dataset with the full paths of its pictures, and captions
+    that they rejected."""
+    dataset, photos = load_dataset(str(toys.path("imp.jsonl"))), toys.path("photos").resolve()
+    files = pl.Series("file", [str(photos / picture_name(int(image))) for image in dataset.image_ids])
+    write_dataset(replace(dataset, images=dataset.images.with_columns(files)), path / "dataset", "folder")
     texts = [f"Nothing that picture {image} shows." for image in toys.scenes.image_ids]
     scores = {f"score[{name}]": np.linspace(0, 0.2, IMAGES) for name in PANEL}
     rows = pl.DataFrame({"image": toys.scenes.image_ids, "text": texts, **scores})

@@ -172,13 +172,14 @@ def picture_file(dataset: Dataset, image: str, roots: Sequence[Path], *, linked_
     name = dataset.images["file"][dataset.image_rows[image]] if "file" in dataset.images.columns else None
     outside = False
     for root in roots:
-        path = f"{root}{os.sep}{name or image}"
+        path = os.path.join(root, name or image)
         try:
             file = outer_file(path)
             resolved = file.resolve()
             if not resolved.is_file():
                 continue
-            by_folders = linked_folders and ".." not in file.parts and resolved == file.parent.resolve() / file.name
+            below = file.is_relative_to(root) and ".." not in file.parts
+            by_folders = linked_folders and below and resolved == file.parent.resolve() / file.name
         except (OSError, ValueError):  # a name that no file can have
             continue
         if by_folders or any(resolved.is_relative_to(allowed) for allowed in roots):

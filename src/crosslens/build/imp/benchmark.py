@@ -35,7 +35,7 @@ REJECTED_COLUMNS = {
 class Imp(Presented):
     """What a build gives. Before it is ``done`` there is no dataset; ``waiting`` then says which sheet lacks how much.
 
-    ``rejected``  captions that people called bad, generic or unsure: negatives that were looked at
+    ``rejected``  captions that people called bad, generic or unsure: negatives of the dataset's images
     ``leaks``     captions and images that a corpus has
     """
 
@@ -261,7 +261,7 @@ def readme(imp: Imp, *, copied: bool) -> FolderPage:
     head = imp.log.head
     encoder = head["encoder"]["name"] if head["encoder"] else "stored vectors"
     where = "are in images/" if copied else "stay where they are; the column file of the tables is their full path"
-    built = f"The benchmark is in {DATASET}/; captions that people rejected are in rejected.parquet."
+    built = f"The benchmark is in {DATASET}/; those that people rejected for its images are in rejected.parquet."
     facts = (
         f"Pool: {head['pool']['name']}. Encoder: {encoder}. Texts: {head['text_encoder']['name']}. "
         f"Seed: {head['settings']['seed']}. Build: {head['key'][:12]}. Image files {where}."
@@ -276,7 +276,7 @@ def readme(imp: Imp, *, copied: bool) -> FolderPage:
         sections.append(Section("Agreement of the annotators", (Text.of(agreement_line(imp)),)))
     files = [
         (f"{DATASET}/", "images and captions, as crosslens reads them", imp.dataset is not None),
-        ("rejected.parquet", "captions that people called bad, generic or unsure", imp.rejected is not None),
+        ("rejected.parquet", "captions of these images that people rejected", imp.rejected is not None),
         ("candidates.parquet", "all captions of the clusters and titles, with the reason for dropped ones", True),
         ("sampled.parquet", "the sampled images, with cluster sizes and verdicts", True),
         ("annotate-1.csv …", "the sheets of the annotators", True),

@@ -183,8 +183,8 @@ class _Build:
             for image, caption, text in imp.candidates.kept.select("image", "caption", "text").iter_rows()
             if verdicts[caption].verdict != GOOD
         ]
-        rejected = pl.DataFrame(refused, schema=REJECTED_COLUMNS, orient="row")
-        sizes = {"images": len(dataset.image_ids), "captions": len(dataset.caption_ids), "rejected": rejected.height}
+        rejected = pl.DataFrame(refused, schema=REJECTED_COLUMNS, orient="row").join(dataset.images, "image", "semi")
+        sizes = {"images": len(dataset.image_ids), "captions": len(dataset.caption_ids), "rejected": len(refused)}
         if "titles" in imp.log.head:
             sizes["titles"] = dataset.captions.filter(source=TITLE).height
         imp.log("benchmark", **sizes)

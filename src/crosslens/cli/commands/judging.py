@@ -51,7 +51,7 @@ def new(
     "crosslens judging status --folder runs",
     "crosslens judging status 1 --folder runs --json",
     "crosslens judging status 1 --folder runs --write results.html",
-    "crosslens judging status 3 --folder runs --serve-data imp/dataset --write survey.html",
+    "crosslens judging status 3 --serve-data imp/dataset --serve-data photos --write survey.html",
     reads_files=False,
 )
 def status(
