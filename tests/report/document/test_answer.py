@@ -336,7 +336,7 @@ def test_what_nobody_looked_at_is_said_to_be_so() -> None:
     own = context(planted("m", THREE_OF_FOUR), results=[StageResult("evaluate", {}, "")])
     own.inputs = replace(own.inputs, skipped={"probes": "needs a model that makes vectors of captions"})
     said = lines(own)
-    assert said["What does it not read?"][0] == "Not looked at: that needs a model that makes vectors of captions."
+    assert said["What does it not read?"][0] == "Not looked at, as that needs a model that makes vectors of captions."
     assert said["Can the labels be trusted?"][0] == "Not looked at."
     alone = lines(context(planted("m", THREE_OF_FOUR)))
     assert list(alone) == ["How good is it?", "Not asked"]
