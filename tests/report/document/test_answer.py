@@ -15,7 +15,7 @@ from crosslens.core import Effect, Figure, Finding, Interval, Intervals, PairedB
 from crosslens.report import ReportInputs
 from crosslens.report.document.answer import headline, questions, strip
 from crosslens.report.document.context import ReportContext
-from crosslens.report.document.sections import better, labels, numbers
+from crosslens.report.document.sections import better, labels, numbers, reading
 from crosslens.values import Dataset, Run
 
 TARGETS = frozenset({"groups", "reading", "labels", "twins", "better", "numbers"})
@@ -341,6 +341,40 @@ def test_what_nobody_looked_at_is_said_to_be_so() -> None:
     alone = lines(context(planted("m", THREE_OF_FOUR)))
     assert list(alone) == ["How good is it?", "Not asked"]
     assert "Can the labels be trusted? These are runs alone; crosslens audit looks at more." in alone["Not asked"][0]
+
+
+def test_what_nobody_looked_at_for_one_reason_is_said_once() -> None:
+    own = context(planted("m", THREE_OF_FOUR), results=[StageResult("evaluate", {}, "")])
+    stages = ("soundness", "groups", "probes", "robustness", "twins", "label-quality", "missing-positives")
+    own.inputs = replace(own.inputs, skipped=dict.fromkeys(stages, "needs a dataset: none is given"))
+    said = lines(own)
+    assert list(said) == ["How good is it?", "Not asked"]
+    assert said["Not asked"][0] == (
+        "Where does it fail? What does it not read? Can the labels be trusted? "
+        "Not looked at, as that needs a dataset: none is given."
+    )
+
+
+def test_titles_say_which_of_several_models_and_leave_out_brackets() -> None:
+    typing = "One typing error costs 9.5 [4.6, 15.1] points of Hit@1 (63.5 % without, 54.0 % with one)."
+    seen = finding("typos", f"weak: {typing}", "probes", model="weak")
+    stage = StageResult("probes", {}, "", "weak", sections=(Section("", (Text(("a change",)),)),))
+    weak, strong = planted("weak", THREE_OF_FOUR), planted("strong", [True] * 40)
+    section = reading(context(weak, strong, findings=[seen], results=[stage]))
+    assert section is not None
+    assert section.title == "weak: one typing error costs 9.5 points of Hit@1"
+    alone = reading(context(weak, findings=[seen], results=[stage]))
+    assert alone is not None
+    assert alone.title == "One typing error costs 9.5 points of Hit@1"
+    said = headline(context(weak, findings=[seen], results=[LOOKED]))
+    assert said.endswith("for 75 of 100 captions. One typing error costs 9.5 points of Hit@1.")
+
+
+def test_a_finding_does_not_name_the_only_dataset() -> None:
+    doubled = finding("same-caption", "toys: 2 captions are doubled.", "label-quality", dataset="toys")
+    assert context(planted("m", THREE_OF_FOUR)).said(doubled) == "2 captions are doubled."
+    several = context(planted("m", THREE_OF_FOUR), planted("n", THREE_OF_FOUR, "others"))
+    assert several.said(doubled) == "toys: 2 captions are doubled."
 
 
 def test_what_a_title_claims_is_not_said_again_below_it() -> None:
