@@ -395,8 +395,8 @@ def test_costs_of_changes_are_told_from_none() -> None:
     study = StageResult("robustness", {}, "", "m", sections=(Section("", (Intervals(title="lost", rows=rows),)),))
     said = lines(context(planted("m", THREE_OF_FOUR), results=[study]))["What does it not read?"]
     assert said[0] == (
-        "Nothing was shown to go unread. Changed in every caption: char swap cost 8 [5, 11] points and shuffle all "
-        "words cost nothing that can be told (-1 [-3, 1] points)."
+        "Nothing was shown to go unread. Changed in every caption: char swap cost 8 points [5, 11] and shuffle all "
+        "words cost nothing that can be told (-1 point [-3, 1])."
     )
 
 

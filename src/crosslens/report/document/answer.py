@@ -368,23 +368,27 @@ def _where(context: ReportContext) -> AnsweredQuestion:
 
 def _reading(context: ReportContext) -> AnsweredQuestion:
     question = "What does it not read?" if context.shape in ("single", "galleries") else "What do they not read?"
-    stages, costs = stages_that_answer("reading"), context.costs()
+    stages, (costs, where) = stages_that_answer("reading"), costs_of_changes(context)
     findings = context.of_stages((*stages, "twins"))
     text = "Nothing of what was tried was shown to go unread."
     if costs:
-        ends = costs[:1] + costs[1:][-1:]
-        said = join_words([f"{row.name} {_cost(row.figure)}" for row in ends])
-        where = f" on {context.short(context.ordered[-1])}" if len(context.inputs.runs) > 1 else ""
-        text = f"Nothing was shown to go unread. Changed in every caption{where}: {said}."
+        text = f"Nothing was shown to go unread. Changed in every caption{where}: {costs}."
     pairs = bool(findings) and findings[0].stage == "twins"
     target = ("#twins", "The pairs ↓") if pairs else ("#reading", "What was changed ↓")
     return _answer(context, question, findings, *target, text, stages)
 
 
+def costs_of_changes(context: ReportContext) -> tuple[str, str]:
+    """What the dearest and the cheapest change of every caption cost; and on which of several runs."""
+    rows = context.costs()
+    said = [f"{row.name} {_cost(replace(row.figure, digits=0))}" for row in rows[:1] + rows[1:][-1:]]
+    return join_words(said) if said else "", f" on {context.short(context.ordered[-1])}" if len(context.inputs.runs) > 1 else ""
+
+
 def _cost(figure: Figure) -> str:
     """``cost 8 points [5, 11]``; of one that may cost nothing, that."""
-    points = replace(figure, digits=0)
-    return f"cost {points} points" if figure.low > 0 else f"cost nothing that can be told ({points} points)"
+    points = f"{figure.number} point{'s' * (figure.number.lstrip('-') != '1')} {figure.interval}"
+    return f"cost {points}" if figure.low > 0 else f"cost nothing that can be told ({points})"
 
 
 def _labels(context: ReportContext) -> AnsweredQuestion:

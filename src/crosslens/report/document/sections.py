@@ -43,7 +43,7 @@ from crosslens.explanations import first_relevant, join_words
 from crosslens.metrics import facts_of, format_count, metric_figure, spec_of, unit_of, unit_sentence
 from crosslens.perturbations import phrase_of
 from crosslens.pipeline import DEFINITIONS, gallery_curve, run_facts, value_figure
-from crosslens.report.document.answer import brief, metric_words
+from crosslens.report.document.answer import brief, costs_of_changes, metric_words
 from crosslens.report.document.bars import detailed_run, has_bars, of_model, stored_bars
 from crosslens.report.document.context import ReportContext
 from crosslens.report.document.queries import PageQueries
@@ -240,14 +240,8 @@ def reading(context: ReportContext) -> Section | None:
     if not parts and not folded:
         return None
     findings = [finding for finding in context.of_stages(stages) if finding.certainty != "open"]
-    costs = [row for row in context.costs() if row.figure.low > 0]
-    otherwise = "Nothing was shown to go unread"
-    if costs:
-        points = replace(costs[0].figure, digits=0).number
-        where = f" on {context.short(context.ordered[-1])}" if len(context.inputs.runs) > 1 else ""
-        otherwise = f"With {costs[0].name}{where}, {points} point{'s' * (points != '1')} fewer are found"
-        free = [row.name for row in context.costs() if row.figure.low <= 0]
-        otherwise += f"; {free[-1]} cost nothing that can be told" if free else ""
+    costs, where = costs_of_changes(context)
+    otherwise = f"{costs[:1].upper()}{brief(costs)[1:]}{where}" if costs else "Nothing was shown to go unread"
     title, certainty, reason = _claim(context, findings, otherwise)
     more = (Folded(titles.get(stage) or _summaries()[stage], tuple(inside)) for stage, inside in folded)
     return Section(title, (*parts, *more), "", certainty, reason, "reading")
