@@ -300,7 +300,7 @@ def test_bars_say_how_often_of_how_many_is_confused(overview: Overview) -> None:
     (chart,) = folded.parts
     assert isinstance(chart, PairedBars)
     (bar,) = chart.rows
-    assert (bar.counts, bar.changed) == ((6, 2), ("dog", "cat"))
+    assert (bar.name, bar.counts) == ("dog → cat", (6, 2))
     assert bar.pictures == (behind["ground_truth"], behind["retrieved"])
     (listed,) = bar.details
     assert isinstance(listed, EvidenceList)
@@ -309,3 +309,21 @@ def test_bars_say_how_often_of_how_many_is_confused(overview: Overview) -> None:
     assert seldom is not None
     assert seldom.title == "What is asked for, and what comes first instead", "three are no rule"
     assert confusion_bars(replace(overview, query_confusions=pl.DataFrame([rare]))) is None
+
+
+def test_bars_call_things_as_queries_do(overview: Overview) -> None:
+    confused = {
+        "expected": "male_child.n.01",
+        "shown": "cat.n.01",
+        "count": 6,
+        "share_of_expected": 1.0,
+        "examples": [],
+    }
+    asked = overview.failures.with_columns(text=pl.lit("a boy and a dog"))
+    for names, name in (({}, "boy → cat"), ({"male_child.n.01": "lad"}, "lad → cat")):
+        own = replace(overview, names=names, failures=asked, query_confusions=pl.DataFrame([confused]))
+        folded = confusion_bars(own)
+        assert folded is not None
+        (chart,) = folded.parts
+        assert isinstance(chart, PairedBars)
+        assert chart.rows[0].name == name, "WordNet's first word for it is “male child”"

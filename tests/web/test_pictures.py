@@ -102,7 +102,7 @@ def test_a_linked_folder_of_pictures(runs_folder: Path, tmp_path: Path) -> None:
     up = replace(linked, images=linked.images.with_columns(file=pl.lit("pictures/../private.png")))
     with pytest.raises(cl.CrosslensError, match="outside the folders"):
         picture_file(up, "img1", roots, linked_folders=True)
-    absolute = replace(known, images=known.images.with_columns(file=pl.lit(f"{elsewhere.resolve()}/img1.png")))
+    absolute = replace(linked, images=linked.images.with_columns(file=pl.lit(f"{elsewhere.resolve()}/img1.png")))
     assert picture_file(absolute, "img1", [*roots, elsewhere.resolve()])
     with pytest.raises(cl.CrosslensError, match="outside the folders"):
         picture_file(absolute, "img1", roots, linked_folders=True)

@@ -185,7 +185,7 @@ def detectable_words(metric: str, smallest: float, images: int) -> str:
     figure = metric_figure(metric, smallest)
     if unit_of(metric) == "share":
         figure = replace(figure, digits=0 if smallest >= 0.02 else 1, unit=" points")
-    text = f"Differences below about {figure.number} cannot be seen in {format_count(images, 'image')}"
+    text = f"Differences below about {figure.number} can stay unseen in {format_count(images, 'image')}"
     return f"{text}; four times as many halve that."
 
 

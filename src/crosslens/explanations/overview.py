@@ -12,6 +12,7 @@ Saved as a folder:
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -48,7 +49,7 @@ from crosslens.explanations.causes import (
     texts_of,
 )
 from crosslens.explanations.failures import failed, query_outcomes, ranking_of
-from crosslens.explanations.lexicon import hypernym_path, synset_word
+from crosslens.explanations.lexicon import hypernym_path, plain_name, synset_word
 from crosslens.explanations.mentions import QueryMentions, mentioned_concepts
 from crosslens.explanations.objects import objects_of
 from crosslens.explanations.statistics import (
@@ -61,6 +62,7 @@ from crosslens.explanations.statistics import (
     metric_correlations,
     metric_means,
 )
+from crosslens.language import load_wordnet
 from crosslens.metrics import format_count
 from crosslens.statistics import Bootstrap
 from crosslens.storage import Layout, atomic_folder, for_spreadsheets, json_form, other_content, parquet_bytes
@@ -381,22 +383,22 @@ def confusion_bars(overview: Overview) -> Folded | None:
             f"For example {format_count(len(behind), 'query')}",
             tuple((miss["query"], f"“{miss['text']}”" if miss["text"] else miss["item"]) for miss in behind),
         )
-        expected, shown = (synset_label(row[side], overview.names) for side in ("expected", "shown"))
+        expected, shown = (_as_asked(overview, row[side]) for side in ("expected", "shown"))
         bars.append(PairedBar(
-            expected, (row["count"], of - row["count"]), about=f"{row['count']:,} of {of:,} misses",
-            changed=(expected, shown), details=(examples,),
+            f"{expected} → {shown}", (row["count"], of - row["count"]), about=f"{row['count']:,} of {of:,} misses",
+            details=(examples,),
             pictures=tuple(behind[0][side] for side in ("ground_truth", "retrieved") if behind),
         ))  # fmt: skip
     chart = PairedBars(
-        title=f"What {overview.run} confuses", rows=tuple(bars), heading="asked for ⇄ came first", noun="misses",
+        title=f"What {overview.run} confuses", rows=tuple(bars), heading="asked for → came first", noun="misses",
         about="Of the misses that ask for something which the picture that came first lacks, how many show the other "
         "thing instead.",
         levels=(("shows the other thing", "bad"), ("something else", "unsure")),
     )  # fmt: skip
     first, claim = bars[0], "What is asked for, and what comes first instead"
     if first.counts[0] >= _ENOUGH_TO_CLAIM:
-        share = f"{first.counts[0]} of {sum(first.counts)}"
-        claim = f"Asked for “{first.changed[0]}”, {share} misses show “{first.changed[1]}”"
+        asked, _, shown = first.name.partition(" → ")
+        claim = f"Asked for “{asked}”, {first.counts[0]} of {sum(first.counts)} misses show “{shown}”"
     return Folded(claim, (chart,))
 
 
@@ -538,6 +540,14 @@ def table_of_correlations(overview: Overview) -> Table:
         names = (METRIC_NAMES.get(row[side], row[side]).removesuffix(", %") for side in ("first", "second"))
         rows.append((", ".join(names), *figures, row["failures"]))
     return Table(("", "Spearman ρ", "Kendall τ-b", "failures"), rows)
+
+
+def _as_asked(overview: Overview, synset: str) -> str:
+    """A synset by its label; where no failed query has that word, by the word for it which most of them have."""
+    label, asked = synset_label(synset, overview.names), " ".join(overview.failures["text"].drop_nulls()).lower()
+    unsaid = synset not in overview.names and label == synset_word(synset) and label not in asked
+    words = map(plain_name, load_wordnet().lemmas(synset) if unsaid else ())
+    return max((label, *words), key=lambda word: len(re.findall(rf"\b{re.escape(word)}\b", asked)))
 
 
 def synset_label(synset: str, names: Mapping[str, str] | None = None) -> str:

@@ -11,11 +11,26 @@ from xml.etree import ElementTree
 import pytest
 from hypothesis import given, strategies as st
 
-from crosslens.core import Bars, Chart, Cloud, Figure, Heat, Histogram, Lines, Scatter, Series, Shares, cell_text
+from crosslens.core import (
+    Bars,
+    Chart,
+    Cloud,
+    Figure,
+    Heat,
+    Histogram,
+    Interval,
+    Lines,
+    Multiple,
+    Scatter,
+    Series,
+    Shares,
+    SmallMultiples,
+    cell_text,
+)
 from crosslens.report import chart_html
 from crosslens.report.forms.charts import draw
 from crosslens.report.forms.drawing import drawn_file, fitting, ticks
-from crosslens.report.forms.scales import Scale
+from crosslens.report.forms.scales import Scale, multiples_html
 
 PLAIN = Figure(None, digits=4, plain=True)
 NASTY = "<script>alert('x')</script> \"&\" שלום"
@@ -263,3 +278,17 @@ def test_the_names_of_levels_are_whole_where_there_is_room() -> None:
 def test_an_axis_says_where_zero_is_if_there_is_room(limits: tuple[float, float], middle: str) -> None:
     scale = Scale([Figure(limits[1], scale=100, digits=0, signed=limits[0] < 0)], limits)
     assert re.findall(r">([^<>]+)</text>", scale.axis())[1] == middle
+
+
+def test_an_end_beside_zero_makes_room_for_it() -> None:
+    scale = Scale([Figure(0.25, scale=100, digits=0)], (-0.03, 0.22))
+    assert re.findall(r">([^<>]+)</text>", scale.axis()) == ["0", "25"]
+
+
+def test_the_scale_of_small_multiples_has_what_is_dashed() -> None:
+    cells = tuple(Interval(Figure(value, value - 1, value + 1)) for value in (13.0, 15.0))
+    chart = SmallMultiples(title="t", columns=("a", "b"), rows=(Multiple("x", cells),), means=(Figure(0.0),) * 2)
+    lines = re.findall(r'class="reference" x1="([^"]+)%"', multiples_html(chart))
+    dots = [float(place) for place in re.findall(r'class="dot" cx="([^"]+)%"', multiples_html(chart))]
+    assert lines == ["0", "0"]
+    assert min(dots) > 50, "they are far from 0"

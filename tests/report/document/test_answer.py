@@ -15,7 +15,7 @@ from crosslens.core import Effect, Figure, Finding, Interval, Intervals, PairedB
 from crosslens.report import ReportInputs
 from crosslens.report.document.answer import headline, questions, strip
 from crosslens.report.document.context import ReportContext
-from crosslens.report.document.sections import better, labels, numbers
+from crosslens.report.document.sections import better, labels, numbers, reading
 from crosslens.values import Dataset, Run
 
 TARGETS = frozenset({"groups", "reading", "labels", "twins", "better", "numbers"})
@@ -336,11 +336,47 @@ def test_what_nobody_looked_at_is_said_to_be_so() -> None:
     report = context(planted("m", THREE_OF_FOUR), results=[StageResult("evaluate", {}, "")])
     report.inputs = replace(report.inputs, skipped={"probes": "needs a model that makes vectors of captions"})
     answers = lines(report)
-    assert answers["What does it not read?"][0] == "Not looked at: that needs a model that makes vectors of captions."
+    assert (
+        answers["What does it not read?"][0] == "Not looked at, as that needs a model that makes vectors of captions."
+    )
     assert answers["Can the labels be trusted?"][0] == "Not looked at."
     alone = lines(context(planted("m", THREE_OF_FOUR)))
     assert list(alone) == ["How good is it?", "Not asked"]
     assert "Can the labels be trusted? These are runs alone; crosslens audit looks at more." in alone["Not asked"][0]
+
+
+def test_what_nobody_looked_at_for_one_reason_is_said_once() -> None:
+    report = context(planted("m", THREE_OF_FOUR), results=[StageResult("evaluate", {}, "")])
+    stages = ("soundness", "groups", "probes", "robustness", "twins", "label-quality", "missing-positives")
+    report.inputs = replace(report.inputs, skipped=dict.fromkeys(stages, "needs a dataset: none is given"))
+    answers = lines(report)
+    assert list(answers) == ["How good is it?", "Not asked"]
+    assert answers["Not asked"][0] == (
+        "Where does it fail? What does it not read? Can the labels be trusted? "
+        "Not looked at, as that needs a dataset: none is given."
+    )
+
+
+def test_titles_say_which_of_several_models_and_leave_out_brackets() -> None:
+    typing = "One typing error costs 9.5 [4.6, 15.1] points of Hit@1 (63.5 % without, 54.0 % with one)."
+    seen = finding("typos", f"weak: {typing}", "probes", model="weak")
+    stage = StageResult("probes", {}, "", "weak", sections=(Section("", (Text(("a change",)),)),))
+    weak, strong = planted("weak", THREE_OF_FOUR), planted("strong", [True] * 40)
+    section = reading(context(weak, strong, findings=[seen], results=[stage]))
+    assert section is not None
+    assert section.title == "weak: one typing error costs 9.5 points of Hit@1"
+    alone = reading(context(weak, findings=[seen], results=[stage]))
+    assert alone is not None
+    assert alone.title == "One typing error costs 9.5 points of Hit@1"
+    answer = headline(context(weak, findings=[seen], results=[LOOKED]))
+    assert answer.endswith("for 75 of 100 captions. One typing error costs 9.5 points of Hit@1.")
+
+
+def test_a_finding_does_not_name_the_only_dataset() -> None:
+    doubled = finding("same-caption", "toys: 2 captions are doubled.", "label-quality", dataset="toys")
+    assert context(planted("m", THREE_OF_FOUR)).said(doubled) == "2 captions are doubled."
+    several = context(planted("m", THREE_OF_FOUR), planted("n", THREE_OF_FOUR, "others"))
+    assert several.said(doubled) == "toys: 2 captions are doubled."
 
 
 def test_what_a_title_claims_is_not_said_again_below_it() -> None:
@@ -363,8 +399,8 @@ def test_costs_of_changes_are_told_from_none() -> None:
     study = StageResult("robustness", {}, "", "m", sections=(Section("", (Intervals(title="lost", rows=rows),)),))
     answer = lines(context(planted("m", THREE_OF_FOUR), results=[study]))["What does it not read?"]
     assert answer[0] == (
-        "Nothing was shown to go unread. Changed in every caption: char swap cost 8 [5, 11] points and shuffle all "
-        "words cost nothing that can be told (-1 [-3, 1] points)."
+        "Nothing was shown to go unread. Changed in every caption: char swap cost 8 points [5, 11] and shuffle all "
+        "words cost nothing that can be told (-1 point [-3, 1])."
     )
 
 

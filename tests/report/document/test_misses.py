@@ -267,6 +267,34 @@ def _lists(section: Section) -> list[EvidenceList]:
     return [part for part in inside if isinstance(part, EvidenceList)]
 
 
+def test_queries_behind_findings_are_on_the_page_without_a_dataset() -> None:
+    runs = {name: replace(run_with(name=name), provenance={}) for name in ("first", "second")}
+    context = ReportContext(ReportInputs("t", runs, findings=(finding("better", "It is better.", ["o0#0"], ""),)))
+    section = misses(context)
+    assert section is not None
+    assert [part.target for part in _lists(section)] == ["evidence-1"]
+    assert evidence_address(context, context.findings[0]) == "#evidence-1"
+
+
+def test_a_single_miss_is_counted_in_the_singular() -> None:
+    context = ReportContext(inputs_of(model=run_with({"o3#1": ("o0", 0.7)})))
+    assert example(context) is not None
+    section = misses(context)
+    assert section is not None
+    assert section.parts[0] == Text.of("1 of 36 captions (model)."), "its card is the example at the top"
+    assert [part.title for part in _lists(section)] == ["The missed query of model"]
+
+
+def test_queries_outside_the_sample_of_causes_have_a_chip(tmp_path: Path) -> None:
+    pl.DataFrame({"query": ["v9"], "main_cause": ["object"]}).write_parquet(tmp_path / "failures.parquet")
+    stage = StageResult("explain", {}, "", "model", folder=tmp_path, sections=())
+    (cards,) = parts_of(misses(ReportContext(inputs_of(stage, model=run_with()))), QueryCards)
+    assert isinstance(cards, QueryCards)
+    (facet,) = (facet for facet in cards.facets if facet.name == "what differs")
+    assert sum(choice.count for choice in facet.choices) == len(PLANTED), "chips add up to all misses"
+    assert "not in the sample" in [choice.name for choice in facet.choices]
+
+
 def test_a_run_without_misses_has_none_to_show() -> None:
     context = ReportContext(inputs_of(model=run_with({})))
     assert misses(context) is None

@@ -309,8 +309,10 @@ def test_figures_open_the_queries_that_they_count_as_missed(study: Study, inputs
     addresses = {metric: figure.address for metric, figure in figures.items() if isinstance(figure, Figure)}
     first = next(iter(inputs.runs))
     assert addresses["t2i/Hit@1"] == f"#misses-of-{first}"
-    assert addresses["t2i/Hit@5"] == f"#misses-of-{first}-beyond-5"
-    assert addresses["i2t/Hit@1"] == "", "cards and lists are of captions"
+    assert addresses["t2i/Hit@5"] == f"#misses-of-{first}-t2i-beyond-5"
+    assert addresses["i2t/Hit@1"] == f"#misses-of-{first}-i2t-beyond-1", "pictures that ask, too"
+    missed = round(IMAGES * (1 - inputs.runs[first]["i2t/Hit@1"].mean))
+    assert f"i2t/Hit@1, {first}: {missed} of {IMAGES} missed" in plain(report.page)
     assert all(f'id="{escape(address[1:])}"' in report.page for address in addresses.values() if address)
     beyond = sum(rank > 5 for rank in slow_ranks(study, first))
     assert f"Hit@5, {first}: {beyond} of {IMAGES * PER_IMAGE} missed" in plain(report.page)

@@ -6,6 +6,7 @@ what stands beside each other: one run, one model in several galleries, several 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from math import isfinite
@@ -39,7 +40,6 @@ _MANY_IMAGES = 100
 _LEVEL = 0.05
 _POINTS = Figure(None, scale=100, digits=0, signed=True)
 _NOT_LOOKED = "Not looked at"
-OPEN_REASON = "No test decides it, or nobody has looked. It excuses no miss and accuses no label."
 
 
 def of_100(values: MetricValues) -> str:
@@ -93,7 +93,12 @@ def what_breaks(context: ReportContext) -> str:
     if first.kind == "twins":
         pairs = f"{100 * first.effect.value:.0f} of 100 pairs"
         return f"Where two pictures differ in {first.subject} alone, it finds both in {pairs}."
-    return text.partition(":")[0].rstrip(".") + "."
+    return f"{brief(text)}."
+
+
+def brief(text: str) -> str:
+    """What a sentence says before its colon, without what stands in brackets."""
+    return re.sub(r" (?:\[.*?\]|\(.*?\))", "", text).partition(":")[0].rstrip(".")
 
 
 def _galleries(context: ReportContext, metric: str) -> str:
@@ -280,9 +285,10 @@ def questions(context: ReportContext, targets: frozenset[str]) -> Answers:
     if context.shape in ("models", "grid"):
         asked[0] = _which
     answers = [answer for ask in asked if (answer := ask(context)) is not None]
-    left = [answer for answer in answers if not context.inputs.results and answer.text.startswith(_NOT_LOOKED)]
-    if left:  # said once
-        text = f"{' '.join(answer.question for answer in left)} These are runs alone; crosslens audit looks at more."
+    left = [answer for answer in answers if answer.text.startswith(_NOT_LOOKED)]
+    if left and (not context.inputs.results or len(left) > len({answer.text for answer in left}) == 1):  # said once
+        why = left[0].text if context.inputs.results else "These are runs alone; crosslens audit looks at more."
+        text = f"{' '.join(answer.question for answer in left)} {why}"
         answers = [*(answer for answer in answers if answer not in left), AnsweredQuestion("Not asked", text)]
     return Answers(tuple(
         answer if answer.address.lstrip("#") in targets or answer.address.startswith("#evidence")
@@ -340,10 +346,12 @@ def _which(context: ReportContext) -> AnsweredQuestion:
     if alone:
         differing = join_words([f"{pair} differ {join_words(places)}" for pair, places in alone.items()])
         text = f"Open: tested alone, {differing}; corrected over everything that was looked at, that is not shown."
-    return AnsweredQuestion("Which is better?", text, "open", OPEN_REASON, "#better", "The comparisons ↓")
+    return AnsweredQuestion("Which is better?", text, "open", "No test decides it.", "#better", "The comparisons ↓")
 
 
-_SILENT = "A test that finds nothing does not show that nothing is there: what it could have noticed is below."
+_SILENT = (
+    "A test that finds nothing does not show that nothing is there; crosslens calibrate says what it could notice."
+)
 
 
 def _where(context: ReportContext) -> AnsweredQuestion:
@@ -360,23 +368,28 @@ def _where(context: ReportContext) -> AnsweredQuestion:
 
 def _reading(context: ReportContext) -> AnsweredQuestion:
     question = "What does it not read?" if context.shape in ("single", "galleries") else "What do they not read?"
-    stages, costs = stages_that_answer("reading"), context.costs()
+    stages, (costs, where) = stages_that_answer("reading"), costs_of_changes(context)
     findings = context.of_stages((*stages, "twins"))
     text = "Nothing of what was tried was shown to go unread."
     if costs:
-        ends = costs[:1] + costs[1:][-1:]
-        cost_words = join_words([f"{row.name} {_cost(row.figure)}" for row in ends])
-        where = f" on {context.short(context.ordered[-1])}" if len(context.inputs.runs) > 1 else ""
-        text = f"Nothing was shown to go unread. Changed in every caption{where}: {cost_words}."
+        text = f"Nothing was shown to go unread. Changed in every caption{where}: {costs}."
     pairs = bool(findings) and findings[0].stage == "twins"
     target = ("#twins", "The pairs ↓") if pairs else ("#reading", "What was changed ↓")
     return _answer(context, question, findings, *target, text, stages)
 
 
+def costs_of_changes(context: ReportContext) -> tuple[str, str]:
+    """What the dearest and the cheapest change of every caption cost; and on which of several runs."""
+    rows = context.costs()
+    ends = [f"{row.name} {_cost(replace(row.figure, digits=0))}" for row in rows[:1] + rows[1:][-1:]]
+    where = f" on {context.short(context.ordered[-1])}" if len(context.inputs.runs) > 1 else ""
+    return join_words(ends) if ends else "", where
+
+
 def _cost(figure: Figure) -> str:
     """``cost 8 points [5, 11]``; of one that may cost nothing, that."""
-    points = replace(figure, digits=0)
-    return f"cost {points} points" if figure.low > 0 else f"cost nothing that can be told ({points} points)"
+    points = f"{figure.number} point{'s' * (figure.number.lstrip('-') != '1')} {figure.interval}"
+    return f"cost {points}" if figure.low > 0 else f"cost nothing that can be told ({points})"
 
 
 def _labels(context: ReportContext) -> AnsweredQuestion:
@@ -399,14 +412,16 @@ def _answer(
         if any(map(context.was_looked_at, stages)):
             return AnsweredQuestion(question, nothing, "open", _SILENT, target, link)
         why = context.why_not(stages)
-        return AnsweredQuestion(question, f"{_NOT_LOOKED}{f': {why}' if why else ''}.", "open", OPEN_REASON)
+        return AnsweredQuestion(question, f"{_NOT_LOOKED}{f', as {why}' if why else ''}.", "open", "Nobody has looked.")
     first = findings[0]
-    sentences = [context.said(first)]
-    sentences += [  # the next finding of another kind that is as sure
+    text, whose = context.said(first), f"{context.short(first.model)}: " if first.model in context.inputs.runs else ""
+    others = [  # of another kind, or another dataset's leader, and as sure
         context.said(finding)
         for finding in findings[1:]
-        if finding.kind != first.kind and finding.certainty == first.certainty != "open"
-    ][:1]
+        if (finding.kind != first.kind or (finding.dataset != first.dataset and first.kind == "better"))
+        and finding.certainty == first.certainty != "open"
+    ]
+    text += f" {others[0].removeprefix(whose)}" if others else ""
     if evidence := evidence_address(context, first):
         target, link = evidence, f"The {counted_evidence(first)} ↓"
-    return AnsweredQuestion(question, " ".join(sentences), first.certainty, first.reason, target, link)
+    return AnsweredQuestion(question, text, first.certainty, first.reason, target, link)

@@ -22,17 +22,17 @@ def failure_picture(context: ReportContext) -> Section | None:
             (finding for finding in context.findings if finding.kind == "twins" and finding.model in ("", run)), None
         )
         sure = ("", "") if twins_finding is None else (twins_finding.certainty, twins_finding.reason)
-        return Section(_of_model(context, run, title), tuple(twins), "", *sure, "twins")
+        return Section(of_model(context, run, title), tuple(twins), "", *sure, "twins")
     match stored_bars(context, "explain"):
         case [Folded() as confusions, *others]:
-            title = _of_model(context, detailed_run(context, "explain"), confusions.title)
+            title = of_model(context, detailed_run(context, "explain"), confusions.title)
             return Section(title, (*confusions.parts, *others), target="confusions")
     return None
 
 
-def _of_model(context: ReportContext, run: str, title: str) -> str:
+def of_model(context: ReportContext, run: str, title: str) -> str:
     """A title that says which of several models it is about."""
-    if context.shape not in ("models", "grid"):
+    if context.shape not in ("models", "grid") or run not in context.inputs.runs:
         return title
     return f"{context.short(run)}: {title[:1].lower()}{title[1:]}"
 

@@ -44,7 +44,7 @@ class ReportContext:
         self.pictures_wanted = self.pictures_shown = 0
         self.placed: set[str] = set()
         """Stages whose bars have a place on the page."""
-        self._outcomes: dict[str, pl.DataFrame | None] = {}
+        self._outcomes: dict[tuple[str, str], pl.DataFrame | None] = {}
 
     def read_stored(self, read: Callable[[], Value], part: str, otherwise: Value) -> Value:
         """What is read from results of stages; where one has another shape, that is noted and ``otherwise`` is used."""
@@ -102,10 +102,12 @@ class ReportContext:
 
     def said(self, finding: Finding) -> str:
         """The sentence of a finding, which names its run as the report does, and where else it is true."""
-        text = finding.text.removeprefix(f"{finding.model}: ") if finding.model else finding.text
+        several = len(self.inputs.by_dataset()) > 1
+        whose = finding.model or ("" if several else finding.dataset)
+        text = finding.text.removeprefix(f"{whose}: ")
         if text != finding.text and len(self.inputs.runs) > 1 and finding.model in self.inputs.runs:
             text = f"{self.short(finding.model)}: {text}"
-        elif not finding.model and finding.dataset not in text and len(self.inputs.by_dataset()) > 1:
+        elif not finding.model and finding.dataset not in text and several:
             text = f"{finding.dataset}: {text}"
         also = sorted(finding.also, key=[*self.inputs.by_dataset(), *finding.also].index)
         return f"{text} The same on {join_words(also)}." if also else text
@@ -160,18 +162,19 @@ class ReportContext:
         shares = [name for name in in_direction if unit_of(name) == "share"]
         return next((name for name in (*wanted, *shares, *in_direction) if name in in_direction), None)
 
-    def outcomes(self, name: str) -> pl.DataFrame | None:
+    def outcomes(self, name: str, direction: str = "") -> pl.DataFrame | None:
         """What every query of a run retrieved; None without a dataset, or with another one."""
-        if name not in self._outcomes:
+        key = name, direction or self.direction
+        if key not in self._outcomes:
             run = self.inputs.runs[name]
             dataset = self.inputs.dataset_of(run)
             try:
-                has_lists = dataset is not None and ranking_of(run, self.direction).depth > 0
-                self._outcomes[name] = query_outcomes(run, dataset, self.direction) if has_lists and dataset else None
+                has_lists = dataset is not None and ranking_of(run, key[1]).depth > 0
+                self._outcomes[key] = query_outcomes(run, dataset, key[1]) if has_lists and dataset else None
             except CrosslensError as error:
                 self.notes.append(f"{name}: {error.problem}.")
-                self._outcomes[name] = None
-        return self._outcomes[name]
+                self._outcomes[key] = None
+        return self._outcomes[key]
 
     def columns(self, run: Run | None = None) -> list[str]:
         """The columns of a run, or of all of them, that make groups, those that say most first."""

@@ -57,16 +57,16 @@ class Miss:
 
 
 class RunMisses:
-    """The misses of a run, in the direction that the report looks at; empty without its dataset."""
+    """The misses of a run in a direction (default: that which the report looks at); empty without its dataset."""
 
-    def __init__(self, context: ReportContext, name: str) -> None:
-        self.context, self.name = context, name
+    def __init__(self, context: ReportContext, name: str, direction: str = "") -> None:
+        self.context, self.name, self.direction = context, name, direction or context.direction
         self.run: Run = context.inputs.runs[name]
         self.dataset: Dataset | None = context.inputs.dataset_of(self.run)
-        outcomes = None if self.dataset is None else context.outcomes(name)
+        outcomes = None if self.dataset is None else context.outcomes(name, self.direction)
         self.asked = 0 if outcomes is None else outcomes.height
         self.table = pl.DataFrame() if outcomes is None else outcomes.filter(FAILED)
-        self.by_images = context.direction == IMAGE_TO_TEXT
+        self.by_images = self.direction == IMAGE_TO_TEXT
 
     @property
     def files(self) -> Mapping[str, str]:
@@ -91,7 +91,7 @@ class RunMisses:
             doubt = _SAME_CAPTION if row["query"] in suspect else _UNANNOTATED if pair in fitting else ""
             first, fact, reason = relatives.seen_from(row, self.by_images)
             values = {name: of_query.get(row["query"]) for name, of_query in groups.items()}
-            values[_WRONG] = fact or causes.get(row["query"])
+            values[_WRONG] = fact or causes.get(row["query"], "not in the sample" if causes else None)
             first = first or self._by_group(row["ground_truth"], row["retrieved"])
             misses.append(Miss(row, first, reason, values, doubt))
         return tuple(misses)
@@ -115,7 +115,7 @@ class RunMisses:
     @cached_property
     def groups(self) -> dict[str, dict[str, str]]:
         """Of the columns that make a few groups, the group of each query."""
-        ranking, table = self.run.rankings.get(self.context.direction), self.run.columns.get(self.context.direction)
+        ranking, table = self.run.rankings.get(self.direction), self.run.columns.get(self.direction)
         if ranking is None or table is None:
             return {}
         able = {} if self.dataset is None else group_columns(self.dataset)  # none that names other images
@@ -151,7 +151,7 @@ class RunMisses:
         asked = [miss.row["query"] for miss in misses if not miss.reason]
         assert self.dataset is not None
         try:
-            explained = explain_queries(self.run, self.dataset, asked, self.context.direction)
+            explained = explain_queries(self.run, self.dataset, asked, self.direction)
         except CrosslensError as error:
             self.context.notes.append(f"The failures of {self.name} are not explained: {error.problem}.")
             return {}

@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
-from math import inf
+from math import inf, isfinite
 from weakref import WeakKeyDictionary
 
 import polars as pl
@@ -76,7 +76,7 @@ class PageQueries:
         self.context = context
         self.shown: set[str] = set()
         self.behind_figures: dict[str, EvidenceList] = {}
-        self._of_run: dict[str, RunMisses] = {}
+        self._of_run: dict[tuple[str, str], RunMisses] = {}
 
     @classmethod
     def of_page(cls, context: ReportContext) -> PageQueries:
@@ -87,10 +87,11 @@ class PageQueries:
         """Of what may be listed so often: what has room on a page of this size."""
         return max(1, round(number * min(1, self.context.inputs.size / SIZE_BUDGET)))
 
-    def of(self, name: str) -> RunMisses:
-        if name not in self._of_run:
-            self._of_run[name] = RunMisses(self.context, name)
-        return self._of_run[name]
+    def of(self, name: str, direction: str = "") -> RunMisses:
+        key = name, direction or self.context.direction
+        if key not in self._of_run:
+            self._of_run[key] = RunMisses(self.context, *key)
+        return self._of_run[key]
 
     @cached_property
     def run(self) -> RunMisses:
@@ -102,7 +103,8 @@ class PageQueries:
         ordered = [by_headline(of_dataset) for of_dataset in self.context.inputs.by_dataset().values()]
         if self.context.shape in ("models", "grid"):
             leads = Counter(self.context.model(names[0]) for names in ordered)
-            first = sorted((names[0] for names in ordered), key=lambda name: -leads[self.context.model(name)])
+            first = [names[0] for names in ordered]
+            first.sort(key=lambda name: (-leads[self.context.model(name)], -len(self.of(name).misses)))
             names = (*first, *(name for names in ordered for name in names))
             return self.of(next((name for name in names if self.of(name).misses), names[0]))
         twins = {name: sum(miss.first == TWIN for miss in self.of(name).misses) for name in runs}
@@ -145,33 +147,32 @@ class PageQueries:
     def section(self) -> Section | None:
         """Misses as cards, under what they are told apart by; those of every run as lists."""
         lists = tuple(misses for name in self.context.inputs.runs if (misses := self._list(name)) is not None)
-        if not lists:
-            return None
-        run, kept = self.run, self.with_cards
-        what = "pictures" if run.by_images else "captions"
-        opening = (
-            f"{len(run.misses):,} of {run.asked:,} {what} ({self.context.short(run.name)}), the surest mistakes first."
-        )
-        most = self.most(_MOST_LISTED)
-        listed = "all of them" if len(run.misses) <= most else f"{most:,}"
-        fewer = "" if len(kept) == len(run.misses) else f"{len(kept):,} have cards; the list below has {listed}."
-        facets = tuple(_facets(run.misses))
-        cards = QueryCards(run.cards(kept, facets), facets=facets, files=run.files, most=self.context.inputs.queries)
         behind = tuple(queries for finding in self.context.findings if (queries := self.evidence(finding)) is not None)
         folded = [Folded("The queries behind the findings", behind)] if behind else []
+        if not lists:
+            return Section("", tuple(folded), target="misses") if folded else None
+        run, kept = self.run, self.with_cards
+        what = "pictures" if run.by_images else "captions"
+        opening = f"{len(run.misses):,} of {run.asked:,} {what} ({self.context.short(run.name)})"
+        opening += ", the surest mistakes first." if len(kept) > 1 else "."
+        most = self.most(_MOST_LISTED)
+        listed = "all of them" if len(run.misses) <= most else f"{most:,}"
+        fewer = "" if len(kept) in (0, len(run.misses)) else f"{len(kept):,} have cards; the list below has {listed}."
+        facets = tuple(_facets(run.misses))
+        cards = QueryCards(run.cards(kept, facets), facets=facets, files=run.files, most=self.context.inputs.queries)
         title, bars = run.came_first()
         cards_of_misses: list[Part] = [*bars, cards] if kept else []
         parts: list[Part] = [Text.of(opening, fewer), *cards_of_misses, *self._others(), *lists, *folded]
         return Section(title or "Look at the misses yourself", tuple(parts), target="misses")
 
     def of_group(
-        self, name: str, group: str, queries: Sequence[str], target: str, *, beyond: int = 1
+        self, name: str, group: str, queries: Sequence[str], target: str, *, beyond: int = 1, direction: str = ""
     ) -> EvidenceList | None:
         """The misses of a run in a group of its queries, the surest first; nothing where there are none.
 
         A query is missed where the right item has a rank ``beyond`` this one.
         """
-        members, run = frozenset(queries), self.of(name)
+        members, run = frozenset(queries), self.of(name, direction)
         misses = [miss for miss in run.misses if miss.row["query"] in members and (miss.row["rank"] or inf) > beyond]
         if not misses:
             return None
@@ -195,16 +196,17 @@ class PageQueries:
 
     def address(self, name: str, values: MetricValues) -> str:
         """Where the queries are listed that a metric of ranks counts as missed, the list kept for the page's end."""
-        run, (direction, metric) = self.of(name), split_name(values.name)
+        run, (direction, metric) = self.context.inputs.runs[name], split_name(values.name)
         counted = re.fullmatch(r"Hit@(\d+)|\w*Recall@1|MRR|MedR", metric)
-        if direction != self.context.direction or counted is None or not run.misses:
+        if counted is None or direction not in run.rankings or not self.of(name, direction).misses:
             return ""
-        beyond, whole = int(counted[1] or 1), len(values.query_ids) == len(run.run[values.name].query_ids)
-        if beyond == 1 and whole:
+        beyond, whole = int(counted[1] or 1), len(values.query_ids) == len(run[values.name].query_ids)
+        if beyond == 1 and whole and direction == self.context.direction:
             return f"#misses-of-{name}"
-        target = f"misses-of-{name}-{f'beyond-{beyond}' if whole else 'shared'}"
-        words = metric if whole else f"{metric} over the queries of all galleries"
-        behind = self.of_group(name, words, values.query_ids, target, beyond=beyond)
+        target = f"misses-of-{name}-{direction}-{f'beyond-{beyond}' if whole else 'shared'}"
+        words = f"{direction}/Hit@{beyond}{'' if whole else ' over the queries that all galleries have'}"
+        asked = [query for query, value in zip(values.query_ids, values.values, strict=True) if isfinite(value)]
+        behind = self.of_group(name, words, asked, target, beyond=beyond, direction=direction)
         self.behind_figures |= {} if behind is None else {target: behind}
         return f"#{target}" if behind is not None else ""
 
@@ -223,7 +225,8 @@ class PageQueries:
         run = self.of(name)
         most = self.most(_MOST_LISTED if run is self.run else _MOST_ELSEWHERE)
         counted = f"{format_count(len(run.misses), 'missed query')} of {self.context.short(name)}"
-        title = f"All {counted}" if len(run.misses) <= most else f"The surest {most:,} of {counted}"
+        every = f"All {counted}".replace("All 1 ", "The ")
+        title = every if len(run.misses) <= most else f"The surest {most:,} of {counted}"
         return self._listed(run, run.misses[:most], f"misses-of-{name}", title) if run.misses else None
 
     def _listed(self, run: RunMisses, misses: Sequence[Miss], target: str, title: str) -> EvidenceList:

@@ -43,8 +43,8 @@ from crosslens.explanations import first_relevant, join_words
 from crosslens.metrics import facts_of, format_count, metric_figure, spec_of, unit_of, unit_sentence
 from crosslens.perturbations import phrase_of
 from crosslens.pipeline import DEFINITIONS, gallery_curve, run_facts, value_figure
-from crosslens.report.document.answer import metric_words
-from crosslens.report.document.bars import detailed_run, has_bars, stored_bars
+from crosslens.report.document.answer import brief, costs_of_changes, metric_words
+from crosslens.report.document.bars import detailed_run, has_bars, of_model, stored_bars
 from crosslens.report.document.context import ReportContext
 from crosslens.report.document.queries import PageQueries
 from crosslens.values import DIRECTION_LABELS, MetricValues, Run, split_name
@@ -120,14 +120,17 @@ def _beside(context: ReportContext, stage: str) -> list[Part]:
     return parts
 
 
-def _claim(findings: Sequence[Finding], otherwise: str, words: str = "") -> tuple[str, str, str]:
-    """The title of a section, how sure it is, and why: what was found first, or that nothing was."""
+def _claim(
+    context: ReportContext, findings: Sequence[Finding], otherwise: str, words: str = ""
+) -> tuple[str, str, str]:
+    """The title of a section, how sure it is, and why: what was found first, of which model, or that nothing was."""
     first = next(iter(findings), None)
     if first is None:
         return otherwise, "", ""
     text = first.text.removeprefix(f"{first.model}: ").removeprefix(f"{first.dataset}: ")
-    text = words or text.partition(":")[0].rstrip(".")
-    return text if text[1:2].isdigit() else text[:1].upper() + text[1:], first.certainty, first.reason
+    text = words or brief(text)
+    text = text if text[1:2].isdigit() else text[:1].upper() + text[1:]
+    return of_model(context, first.model, text), first.certainty, first.reason
 
 
 # Groups
@@ -160,7 +163,7 @@ def groups(context: ReportContext) -> Section | None:
         about="Dashed: all queries. Coloured: below or above that with the whole interval, made wider for the number "
         "of groups; grey: may not differ.",
     )  # fmt: skip
-    title, certainty, reason = _claim(findings, "No group was shown to differ from the rest", words)
+    title, certainty, reason = _claim(context, findings, "No group was shown to differ from the rest", words)
     return Section(title, (*((chart,) if rows else ()), *detail), "", certainty, reason, "groups")
 
 
@@ -237,15 +240,9 @@ def reading(context: ReportContext) -> Section | None:
     if not parts and not folded:
         return None
     findings = [finding for finding in context.of_stages(stages) if finding.certainty != "open"]
-    costs = [row for row in context.costs() if row.figure.low > 0]
-    otherwise = "Nothing was shown to go unread"
-    if costs:
-        points = replace(costs[0].figure, digits=0).number
-        where = f" on {context.short(context.ordered[-1])}" if len(context.inputs.runs) > 1 else ""
-        otherwise = f"With {costs[0].name}{where}, {points} points fewer are found"
-        free = [row.name for row in context.costs() if row.figure.low <= 0]
-        otherwise += f"; with {free[-1]}, none fewer that can be told" if free else ""
-    title, certainty, reason = _claim(findings, otherwise)
+    costs, where = costs_of_changes(context)
+    otherwise = f"{costs[:1].upper()}{brief(costs)[1:]}{where}" if costs else "Nothing was shown to go unread"
+    title, certainty, reason = _claim(context, findings, otherwise)
     more = (Folded(titles.get(stage) or _summaries()[stage], tuple(inside)) for stage, inside in folded)
     return Section(title, (*parts, *more), "", certainty, reason, "reading")
 
@@ -257,7 +254,7 @@ def labels(context: ReportContext) -> Section | None:
     findings = context.of_stages(stages)
     if not folded:
         return None
-    title, certainty, reason = _claim(findings, "No label was shown to be wrong")
+    title, certainty, reason = _claim(context, findings, "No label was shown to be wrong")
     texts = [re.sub(rf"(?i){re.escape(title)}: (\w)", lambda match: match[1].upper(), sentence, count=1)  # it is above
             for sentence in map(context.said, findings[:4])]  # fmt: skip
     return Section(title, (*([Text.of(*texts)] if findings else []), *folded), "", certainty, reason, "labels")
@@ -280,14 +277,14 @@ def better(context: ReportContext) -> Section | None:
         return None
     metric = next(iter(context.comparisons.values())).results[0].metric
     note = (f"{metric}, in points, over the same queries; p of a paired permutation test over images, corrected "
-            "(Holm). A:B are the queries on which either is better.")  # fmt: skip
+            "(Holm); each interval is of its pair alone. A:B are the queries on which either is better.")  # fmt: skip
     header = ("dataset", "A", "B", "A − B", "p", "A:B")
     left = int(len(context.comparisons) == 1)  # the heading of the page names the only dataset
     table = Table(header[left:], [row[left:] for row in rows], "lllrrr"[left:], notes=(note,))
     findings = context.of_stages(("comparison",))
     several = len(context.comparisons) > 1
-    words = context.said(findings[0]).rstrip(".") if findings and several else ""
-    title, certainty, reason = _claim(findings, "Which is better is open", words)
+    words = brief(context.said(findings[0])) if findings and several else ""
+    title, certainty, reason = _claim(context, findings, "Which is better is open", words)
     parts: list[Part] = [table]
     for (best, second), entry in () if several else context.leading.values():
         sets = query_sets(context.inputs.runs[best], context.inputs.runs[second], entry.metric)
@@ -347,7 +344,7 @@ def numbers(context: ReportContext) -> Section:
         sentences = [(context.said(finding), finding.certainty, finding.reason) for finding in context.findings]
         parts.append(Folded(f"Everything that was found: {format_count(len(sentences), 'sentence')}",
                             (Table(("sentence", "how sure", "why"), sentences),)))  # fmt: skip
-    glossary = Folded("Words", (FactList(tuple(TERMS.items())),), "every term used here")
+    glossary = Folded("Words", (FactList(tuple(TERMS.items())),), "what the terms above mean")
     return Section("All numbers", (*parts, *_made(context, runs), glossary), target="numbers")
 
 
@@ -459,6 +456,7 @@ def _made(context: ReportContext, runs: Mapping[str, Run]) -> Iterator[Part]:
 TERMS: Mapping[str, str] = {
     "t2i, i2t": "text → image: captions ask for their image; image → text: images ask for their captions",
     "Hit@1": "the share of queries with a right item first; papers often call it R@1 or Recall@1",
+    "MRR, MedR": "the mean of 1 ÷ the rank of the first right item; the median of that rank",
     "interval": "another sample of images of this kind would give a figure in this range 95 times in 100; the queries "
     "of one image count together",
     "settled": "the test holds at p < 0.01 after correction, or the interval stays below two points, and at least 95 % "

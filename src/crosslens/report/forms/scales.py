@@ -35,7 +35,8 @@ class Scale:
         """Its numbers: the ends, and 0 or the middle one."""
         zero = (place for place, mark in enumerate(self.marks) if mark == 0 and 15 < self.at(mark) < 85)
         middle = next(zero, len(self.marks) // 2)
-        labelled = [(0, "start"), *([(middle, "middle")] if len(self.marks) > 2 else []), (len(self.marks) - 1, "end")]
+        ends = [] if self.at(self.marks[middle]) < 20 else [(0, "start")]  # 0 says more than an end beside it
+        labelled = [*ends, *([(middle, "middle")] if len(self.marks) > 2 else []), (len(self.marks) - 1, "end")]
         texts = "".join(
             f'<text class="soft" x="{self.at(self.marks[place]):.4g}%" y="12" text-anchor="{anchor}">'
             f"{escape(tick_text(self.unit, self.marks[place]))}{escape(words) if anchor == 'end' else ''}</text>"
@@ -121,7 +122,7 @@ def intervals_html(chart: Intervals) -> str:
 def multiples_html(chart: SmallMultiples) -> str:
     """A column per run or gallery, a row per group, headings between them."""
     cells = [cell for row in chart.rows for cell in row.cells if cell is not None]
-    scale = Scale([cell.figure for cell in cells], chart.limits)
+    scale = Scale([*(cell.figure for cell in cells), *chart.means], chart.limits)
     abouts = chart.abouts or ("",) * len(chart.columns)
     means = [mean.value for mean in chart.means] or [None] * len(chart.columns)
     heads = "".join(
