@@ -455,8 +455,8 @@ def _clusters(twins: list[Twins], images: int) -> IntArray:
 
 @finding_kind(
     "twins",
-    "Of {n} pairs of pictures that differ in {fact} alone, both captions get their own picture in {own} "
-    "(coin flips: 25 %), and the same one in {same}.",
+    "Where two pictures differ in {fact} alone ({n} pairs), their captions both get the right one in {own} "
+    "(coin flips: 25 %), and both the same one in {same}.",
     stage="twins", strengths=(0.8, 0.9, 1.0), strength_words="both captions of a pair alike in {:.0%} of the pairs",
     causes=("group",),
 )  # fmt: skip

@@ -243,7 +243,7 @@ A_TEXT_MODEL = Condition.of(
 )
 LANGUAGE = Condition.of("a parser", lambda _: find_spec("spacy"), "pip install 'crosslens[language]'")
 CASES = Condition.of("hard negatives", lambda work: work.options.hard_negatives is not None, "none are given")
-SEVERAL_RUNS = Condition.of("several runs", lambda work: len(work.runs) > 1, "there is one")
+SEVERAL_RUNS = Condition.of("several runs of a dataset", lambda work: len(work.runs) > 1, "there is one")
 CONDITIONS: Mapping[str, Condition] = {
     condition.text: condition
     for condition in (SEVERAL_CAPTIONS, A_MODEL, VECTORS, SCORES, CAPTION_QUERIES, TEXT_QUERIES, SEVERAL_IMAGES,

@@ -171,7 +171,7 @@ class LabelQuality(Presented):
     def _excused(self, column: str, noun: str) -> str:
         """How many misses they excuse, of the run in which they are most."""
         most, failures = max(self.runs.select(column, "failures").iter_rows(), key=itemgetter(0), default=(0, 0))
-        return f"; {most:,} of {failures:,} misses retrieve {noun}" if most else ""
+        return f"; {most:,} of {failures:,} misses {'retrieves' if most == 1 else 'retrieve'} {noun}" if most else ""
 
     def __len__(self) -> int:
         return self.table.height

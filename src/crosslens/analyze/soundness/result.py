@@ -66,7 +66,7 @@ class Soundness(Presented):
 
 def _verdict(observation: Observation) -> str:
     if observation.bounded is not None:
-        return "at chance level" if observation.bounded else "above chance, or too few queries to say"
+        return "at chance level" if observation.bounded else "not shown to be at chance level"
     if observation.p is None:
         return "worth a look"
     return "unsound" if observation.p < _VERDICT else "nothing to see"
