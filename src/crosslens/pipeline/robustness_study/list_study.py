@@ -281,7 +281,9 @@ def robustness_from_runs(
             whose = f"the lists of {', '.join(same)} have" if len(same) > 1 else f"the list of {same[0]} has"
             notes.append(f"{whose} the order of the unperturbed one: no query changed")
         if any(variant.only_lists and not variant.unchanged for variant in variants):
-            notes.append("which queries a perturbation changed is not known from lists: all of them count as changed")
+            notes.append(
+                "all queries of a list in another order count as changed: which ones were is not known from lists"
+            )
         if not ranking.complete:
             notes.append("what a list does not show counts as ranked below it, before and after")
         return runner.result(outcomes, {"dataset": facts}, notes)
