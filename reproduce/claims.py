@@ -426,8 +426,8 @@ def page(records: Sequence[Mapping[str, Any]], absent: int, listed: Mapping[str,
             for entry in record["said"]
             if entry["true"] is False
         )
-        listed = "; ".join(f"{kind}: {count}" for kind, count in false.items())
-        alarms.append((world, len(audits), sum(counts), f"{counts[0]} to {counts[-1]}", listed or "none"))
+        kinds = "; ".join(f"{kind}: {count}" for kind, count in false.items())
+        alarms.append((world, len(audits), sum(counts), f"{counts[0]} to {counts[-1]}", kinds or "none"))
     confusion: dict[str, Counter[str]] = defaultdict(Counter)
     for record in records:
         for kind in {entry["kind"] for entry in record["said"] if entry["place"] < FIRST}:

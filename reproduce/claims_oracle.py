@@ -388,7 +388,8 @@ def members_of(text: str, world: World) -> Array | None:
     of_images = "i2t/" in text
     lengths = np.array([len(words_of(caption)) for caption in world.dataset.texts])
     words = re.search(r"captions of (\d+)(?: to (\d+))? words", text)
-    column = re.search(r"[Ff]or ([\w ]+?) (?:“(.+?)”|(\d[^“]*?)) \(\d", text)
+    numbers = re.sub(r"queries where “([\w ]+?)” is ([\d. to]+)", r"\1 \2", text)  # as a group of any other column
+    column = re.search(r"[Ff]or ([\w ]+?) (?:“(.+?)”|(\d[^“]*?)) \(\d", numbers)
     value = (column[2] or column[3]) if column else ""
     if words or (column and column[1] == "caption length"):
         low, high = (words[1], words[2] or words[1]) if words else (value, value)
