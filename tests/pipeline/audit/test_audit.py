@@ -126,7 +126,7 @@ def test_each_stage_says_in_one_line_why_it_cannot_run(files: Path) -> None:
     assert reasons == {
         "robustness": "needs a model that encodes new captions: only vectors, scores or lists are given",
         "hard-negatives": "needs hard negatives: none are given",
-        "leaderboard": "needs several runs: there is one",
+        "leaderboard": "needs several runs of a dataset: there is one",
     }
     assert load_audit("out").skipped == audit.skipped
 
