@@ -103,4 +103,4 @@ def test_planted_copies_are_found_and_excuse_what_retrieves_them(tmp_path: Path)
     observed = {item.kind: item for item in look_at_labels(planted.subject).findings()}
     assert {name for entry in observed["same-image"].evidence for name in entry["items"]} == planted.ids
     assert observed["same-image"].p == 0
-    assert "retrieve such a picture" in observed["same-image"].words["excused"]
+    assert observed["same-image"].words["excused"] == "; 1 of 3 misses retrieves such a picture"
