@@ -481,7 +481,8 @@ perfect and a noisy model, and captions of Flickr8k and COCO with a made image s
 is not true of the world, or where fewer than nine of ten ids of its evidence are affected. What counts as true beside
 the planted kind is counted or measured in the world itself (equal scores, vectors and captions, edits of our own), or
 for a weak group in other worlds of the same sort with the same defect, or it follows from how the defect is made and is
-written beside it. {unjudged} sentences could not be judged: they are in no count of what is true, nor of what is false.
+written beside it. What could not be judged (sentences: {unjudged}) is in no count of what is true,
+nor of what is false.
 
 ## Precision by kind
 
