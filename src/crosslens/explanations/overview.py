@@ -374,8 +374,10 @@ def confusion_bars(overview: Overview) -> Folded | None:
     rows = overview.query_confusions.head(TOP).filter(pl.col("count") >= _FEWEST_CONFUSIONS).to_dicts()
     if not rows:
         return None
+    rows = rows[:_MOST_CONFUSIONS]
+    words = [[_as_asked(overview, row[side]) for side in ("expected", "shown")] for row in rows]
     bars = []
-    for number, row in enumerate(rows[:_MOST_CONFUSIONS]):
+    for number, row in enumerate(rows):
         of = round(row["count"] / row["share_of_expected"])
         behind = overview.failures.filter(pl.col("query").is_in(row["examples"])).to_dicts()
         examples = EvidenceList(
@@ -383,9 +385,8 @@ def confusion_bars(overview: Overview) -> Folded | None:
             f"For example {format_count(len(behind), 'query')}",
             tuple((miss["query"], f"“{miss['text']}”" if miss["text"] else miss["item"]) for miss in behind),
         )
-        expected, shown = (_as_asked(overview, row[side]) for side in ("expected", "shown"))
         bars.append(PairedBar(
-            f"{expected} → {shown}", (row["count"], of - row["count"]), about=f"{row['count']:,} of {of:,} misses",
+            " → ".join(words[number]), (row["count"], of - row["count"]), about=f"{row['count']:,} of {of:,} misses",
             details=(examples,),
             pictures=tuple(behind[0][side] for side in ("ground_truth", "retrieved") if behind),
         ))  # fmt: skip
@@ -397,8 +398,8 @@ def confusion_bars(overview: Overview) -> Folded | None:
     )  # fmt: skip
     first, claim = bars[0], "What is asked for, and what comes first instead"
     if first.counts[0] >= _ENOUGH_TO_CLAIM:
-        asked, _, shown = first.name.partition(" → ")
-        claim = f"Asked for “{asked}”, {first.counts[0]} of {sum(first.counts)} misses show “{shown}”"
+        asked, instead = words[0]
+        claim = f"Asked for “{asked}”, {first.counts[0]} of {sum(first.counts)} misses show “{instead}”"
     return Folded(claim, (chart,))
 
 
